@@ -45,10 +45,10 @@ _END = re.compile(r"## (Exercises|Sources|All checks)")
 
 
 def make(into: Path, book: Book) -> Path:
-    """Write the archive's folder anew, and into.zip. Its path.
+    """Write the archive's folder anew, and into.zip. Returns the path of that file.
 
-    Charts are in the slides of those chapters that were executed here (`make book`). Raises
-    BookFailed where reveal.js cannot be had.
+    Charts are in the slides of the chapters that were executed here (`make book`). Raises
+    BookFailed if reveal.js cannot be had.
     """
     shutil.rmtree(into, ignore_errors=True)
     slides = into / "slides"
@@ -65,9 +65,9 @@ def make(into: Path, book: Book) -> Path:
     if (profiles := book.html / "profiles").is_dir():  # what slides show of SnakeViz
         shutil.copytree(profiles, into / "profiles")
     for lab in grading.LABS:
-        for what, folder in (("labs", grading.folder(lab)), ("answers", _answers(lab))):
+        for subfolder, folder in (("labs", grading.folder(lab)), ("answers", _answers(lab))):
             shutil.copytree(
-                folder, into / what / lab, ignore=shutil.ignore_patterns("*.prediction.json")
+                folder, into / subfolder / lab, ignore=shutil.ignore_patterns("*.prediction.json")
             )
     for path in sorted((places.ROOT / "book").glob("lab_*.md")):
         shutil.copy(path, into)
@@ -80,14 +80,16 @@ def make(into: Path, book: Book) -> Path:
 
 
 def built(book: Book, path: Path) -> NotebookNode:
-    """Return a notebook with the outputs of the last build, without what went to standard error;
-    where it was not built, without any: what somebody saved in notebooks/ is of another day."""
+    """Return a notebook with the outputs of the last build, without what went to standard error. If
+    it was not built, it has no outputs: those saved in notebooks/ may be old."""
     executed = book.executed / path.name
     notebook = nbformat.read(executed if executed.exists() else path, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [
-                each for each in cell.outputs if executed.exists() and each.get("name") != "stderr"
+                output
+                for output in cell.outputs
+                if executed.exists() and output.get("name") != "stderr"
             ]
     return notebook
 
@@ -107,7 +109,7 @@ def exercises(book: Book) -> str:
             if cell.cell_type == "markdown":
                 cell.source = _plain(cell.source)
             else:
-                cell.outputs = [each for each in cell.outputs if _is_shown(each)]
+                cell.outputs = [output for output in cell.outputs if _is_shown(output)]
         if cells:
             title = nbformat.v4.new_markdown_cell(notebook.cells[0].source.partition("\n")[0])
             notebook.cells = [title, *cells]
@@ -119,19 +121,19 @@ def exercises(book: Book) -> str:
 
 
 def _plain(source: str) -> str:
-    """The text of an exercise or a solution, its marks as headings."""
+    """Return the text of an exercise or a solution, with its marks as headings."""
     source = re.sub(r"(?m)^[`:]{3,}\{exercise-start\} ?(.*)$", r"### \1", source)
     source = re.sub(r"(?m)^[`:]{3,}\{solution-start\}.*$", "**Solution**\n", source)
     source = re.sub(r"(?m)^[`:]{3,}\{(?:exercise|solution)-end\}$|^:\w+:.*$|^[`:]{3,}$", "", source)
     return re.sub(r"(?<!!)\[([^\]]*)\]\([^)]*\)", r"\1", source)
 
 
-#: So many cases of a whodunit are ready to be handed out.
+#: How many cases of a whodunit are ready to hand out.
 CASES = 30
 
 
 def whodunits(into: Path) -> None:
-    """Write cases to hand out, drawn by a secret that is new each time, and who did it in each."""
+    """Write cases to hand out, drawn by a new secret, and who did it in each."""
     into.mkdir()
     secret = secrets.token_hex()
     (into / "secret").write_text(secret + "\n", encoding="utf-8")
@@ -197,7 +199,7 @@ def _answers(lab: str) -> Path:
 
 
 def package() -> bytes:
-    """reveal.js, as npm packs it, its digest checked."""
+    """Return reveal.js as npm packs it, with its digest checked."""
     npm = shutil.which("npm")
     if not npm:
         raise BookFailed("slides need npm, which brings reveal.js, and it is not on the PATH")
@@ -214,50 +216,52 @@ def package() -> bytes:
 
 
 def unpack_reveal(into: Path, data: bytes) -> None:
-    """Write what slides need of the package."""
+    """Write the files of the package that slides need."""
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         for member in tar.getmembers():
             if member.isfile() and _OF_REVEAL.match(member.name):
                 path = into / member.name.removeprefix("package/")
                 path.parent.mkdir(parents=True, exist_ok=True)
-                found = tar.extractfile(member)
-                assert found
-                path.write_bytes(found.read())
+                content = tar.extractfile(member)
+                assert content
+                path.write_bytes(content.read())
 
 
 def slides_of(notebook: NotebookNode) -> str:
-    """A chapter as slides: one for each heading, and code with the words that lead to it; up to
-    the exercises, whose solutions are in the book."""
+    """Return a chapter as slides, one for each heading, with the code on the slide of the words
+    that lead to it. They end at the exercises, whose solutions are in the book."""
     cells: list[NotebookNode] = []
     for cell in notebook.cells:
         if cell.cell_type == "code":  # what is kept for other pages is not shown
-            cell.outputs = [each for each in cell.outputs if _is_shown(each)]
+            cell.outputs = [output for output in cell.outputs if _is_shown(output)]
         if cell.cell_type == "markdown":
             if _END.match(cell.source):
                 break
-            told = _told(cell.source)
+            texts = _text_slides(cell.source)
             # What a title or a finding is followed by stands on its slide.
-            if told and cells and _has_room(cells[-1]) and not told[0].source.startswith("#"):
-                told[0].metadata["slideshow"] = {"slide_type": "-"}
-            cells += told
+            if texts and cells and _has_room(cells[-1]) and not texts[0].source.startswith("#"):
+                texts[0].metadata["slideshow"] = {"slide_type": "-"}
+            cells += texts
         elif "hide-input" not in cell.metadata.get("tags", []):
             # Code goes with the words that lead to it.
             leads = bool(cells) and cells[-1].cell_type == "markdown"
             cell.metadata["slideshow"] = {"slide_type": "-" if leads else "slide"}
             cells.append(cell)
-        elif profiles := [each for each in cell.outputs if media.PROFILE in each.get("data", {})]:
+        elif profiles := [
+            output for output in cell.outputs if media.PROFILE in output.get("data", {})
+        ]:
             cells += map(_frame, profiles)
         elif cell.outputs:
             cell.metadata.setdefault("tags", []).append("outputs-alone")
             cell.metadata["slideshow"] = {"slide_type": "slide"}
             cells.append(cell)
     notebook.cells = cells
-    its = Config()
-    its.SlidesExporter.exclude_anchor_links = True
-    its.TagRemovePreprocessor.remove_input_tags = {"outputs-alone"}
-    its.TagRemovePreprocessor.enabled = True
+    config = Config()
+    config.SlidesExporter.exclude_anchor_links = True
+    config.TagRemovePreprocessor.remove_input_tags = {"outputs-alone"}
+    config.TagRemovePreprocessor.enabled = True
     exporter = SlidesExporter(
-        config=its, extra_template_basedirs=[str(_TEMPLATES)], template_name="casebook",
+        config=config, extra_template_basedirs=[str(_TEMPLATES)], template_name="casebook",
         reveal_url_prefix="reveal.js", reveal_theme="white", font_awesome_url="",
     )  # fmt: skip
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
@@ -266,57 +270,58 @@ def slides_of(notebook: NotebookNode) -> str:
 
 
 def _frame(output: NotebookNode) -> NotebookNode:
-    """A slide for one profile: reveal.js loads its page when the slide is shown, and not before,
-    since SnakeViz measures how much room it has."""
-    its = output.data[media.PROFILE]
+    """Return a slide for one profile. reveal.js loads its page only when the slide is shown, since
+    SnakeViz measures how much room it has."""
+    page = output.data[media.PROFILE]
     frame = nbformat.v4.new_output(
         "display_data",
         data={
-            "text/html": f'<iframe data-src="../profiles/{its["name"]}.html" '
-            f'title="{escape(its["title"])}" style="width:1540px;height:960px;zoom:.66"></iframe>'
+            "text/html": f'<iframe data-src="../profiles/{page["name"]}.html" '
+            f'title="{escape(page["title"])}" style="width:1540px;height:960px;zoom:.66"></iframe>'
         },
     )
-    cell = nbformat.v4.new_code_cell(its["name"], outputs=[frame])
+    cell = nbformat.v4.new_code_cell(page["name"], outputs=[frame])
     cell.metadata = NotebookNode(tags=["outputs-alone"], slideshow={"slide_type": "slide"})
     return cell
 
 
 def _has_room(cell: NotebookNode) -> bool:
-    """Whether a slide that ends with this has a line or two: a title alone, or a finding."""
+    """Check whether a slide that ends with this cell has room for a line or two: it is a title
+    alone, or a finding."""
     if cell.cell_type == "markdown":
         return cell.source.startswith("#") and "\n" not in cell.source.strip()
     return "evidence" in cell.metadata.get("tags", [])
 
 
 def _is_shown(output: NotebookNode) -> bool:
-    """Whether an output is for readers: not what is kept for other pages, no progress, no error
+    """Check whether an output is for readers: not kept for other pages, no progress, no error
     stream."""
     if output.get("name") == "stderr":
         return False
     return not any(kind.startswith("application/papermill") for kind in output.get("data", {}))
 
 
-def _told(source: str) -> list[NotebookNode]:
-    """The slides of a text, one for each heading."""
+def _text_slides(source: str) -> list[NotebookNode]:
+    """Return the slides of a text, one for each heading."""
     slides = []
     for part in re.split(r"(?m)^(?=#+ )", source):
         if not part.strip():
             continue
-        shown = re.sub(
+        text = re.sub(
             r"```\{admonition\} ([^\n]*)\n(?::[^\n]*\n)*(.*?)```",
-            lambda found: f"> **{found[1]}**\n>\n> " + found[2].strip().replace("\n", "\n> "),
+            lambda match: f"> **{match[1]}**\n>\n> " + match[2].strip().replace("\n", "\n> "),
             part, flags=re.DOTALL,
         )  # fmt: skip
         # Roles and links of the book mean nothing here: their words stay.
-        shown = re.sub(r"(?<!!)\[([^\]]*)\]\([^)]*\)", r"\1", shown)
-        shown = re.sub(r"\{glue:text\}`[^`]*`", "…", shown)
-        cell = nbformat.v4.new_markdown_cell(shown)
+        text = re.sub(r"(?<!!)\[([^\]]*)\]\([^)]*\)", r"\1", text)
+        text = re.sub(r"\{glue:text\}`[^`]*`", "…", text)
+        cell = nbformat.v4.new_markdown_cell(text)
         cell.metadata["slideshow"] = {"slide_type": "slide"}
         slides.append(cell)
     return slides
 
 
 if __name__ == "__main__":
-    made = make(places.BUILD / "teacher", Book(places.ROOT))
-    where = f"{made.relative_to(places.ROOT)}: begin with its index.html"
-    print(f"{where}. Slides, labs, answers, and a whodunit", file=sys.stderr)
+    folder = make(places.BUILD / "teacher", Book(places.ROOT))
+    message = f"{folder.relative_to(places.ROOT)}: begin with its index.html"
+    print(f"{message}. Slides, labs, answers, and a whodunit", file=sys.stderr)

@@ -3,7 +3,7 @@
     bench = Bench(Path(__file__))
     run = bench.ask(["h2-today"], {"what": "a shelf", "n": 10}, measure, read)
 
-They are made now. Where a stack cannot run here, or where a machine file is named, exactly the same
+They are made now. If a stack cannot run here, or if a machine file is named, exactly the same
 question is put to the file, and each line of the report that rests on its answer says so.
 """
 
@@ -26,7 +26,7 @@ OWN = "stage-0"
 
 
 def files() -> list[Path]:
-    """The machine files that come with the labs: what graders' runs came to elsewhere."""
+    """Return the machine files that come with the labs: the graders' runs on other machines."""
     return sorted((places.ROOT / "classroom" / "machines").glob(f"*{machines.SUFFIX}"))
 
 
@@ -35,7 +35,7 @@ class Bench:
     """Where the truth of a lab comes from.
 
     script: the lab's checks, whose name is part of every question. file: the machine file that is
-    asked and nobody else; None: this machine, and where it cannot, `files()`.
+    asked and nobody else; None: this machine, and if it cannot, `files()`.
     """
 
     script: Path
@@ -44,90 +44,96 @@ class Bench:
     _runs: dict[str, bool] = field(default_factory=dict)
 
     def can_run(self, *names: str) -> bool:
-        """Whether all of these stacks run here. Where one does not, a line on standard error says
-        why."""
+        """Check whether all of these stacks run here. If one does not, a line on standard error
+        says why."""
         for name in names:
             if name not in self._runs:
                 self._runs[name] = experiment.can_run(stacks.get(name))
         return all(self._runs[name] for name in names)
 
     def room(self, *names: str) -> str:
-        """In which stack to run what needs no package: the first of these; where one of them does
-        not run here, the book's own Python."""
+        """Return the stack in which to run what needs no package: the first of these, or the book's
+        own Python if one of them does not run here."""
         return names[0] if self.can_run(*names) else OWN
 
     def ask(
         self,
         names: Iterable[str],
-        asked: dict[str, Any],
+        parameters: dict[str, Any],
         measure: Callable[[], dict[str, Any]],
         read: Callable[[dict[str, Any]], dict[str, Any]],
     ) -> dict[str, Any]:
-        """What came of a run of the grader's own.
+        """Return the result of one of the grader's own runs.
 
-        names: of the stacks that it needs; asked: what makes it this run, in values that JSON
-        knows; measure: makes it here, and gives its raw answer; read: makes of a raw answer what
-        the checks use, and raises anything for what is none.
+        names: the stacks that it needs; parameters: what sets this run apart, in values that JSON
+        knows; measure: makes the run here and returns its raw answer; read: turns a raw answer into
+        what the checks use, and raises anything if it is none.
 
-        Returns what `read` gives, and `machine`: whose it is, empty where it was measured here.
-        Raises NotGraded where no file has an answer.
+        Returns what `read` gives, and `machine`: where it was measured, empty for here. Raises
+        NotGraded if no file has an answer.
         """
         names = list(names)
         if self.file is None and self.can_run(*names):
-            return read(self._measured(names, asked, measure)) | {"machine": ""}
-        question = self._question(names, asked)
+            return read(self._measure(names, parameters, measure)) | {"machine": ""}
+        question = self._question(names, parameters)
         for machine in self._machines:
             for answer in machine.answers:
-                if answer.get("asked") == question and (found := _read(read, answer)) is not None:
-                    return found | {"machine": machine.label}
+                if answer.get("asked") == question and (values := _read(read, answer)) is not None:
+                    return values | {"machine": machine.label}
         raise self._unanswered(names)
 
     def draw(
         self,
         names: Iterable[str],
         fresh: Callable[[], T],
-        of: Callable[[dict[str, Any]], T],
-        **alike: Any,
+        convert: Callable[[dict[str, Any]], T],
+        **required: Any,
     ) -> T:
-        """What is asked, drawn by lot: a fresh one; or where a machine file is asked, one of those
+        """Draw the parameters of a run by lot: fresh ones, or, if a machine file is asked, some
         that it answers.
 
-        of: makes it of what was asked there, and raises anything where it cannot; alike: what that
-        has to have.
+        convert: makes them from the parameters stored there, and raises anything if it cannot;
+        required: the values that those must have.
         """
         names = list(names)
         if self.file is None and self.can_run(*names):
             return fresh()
         kind = self._question(names, {})[:-1]
         for machine in self._machines:
-            known = []
-            for asked in (each.get("asked") or [None] for each in machine.answers):
-                its = asked[-1] if asked[:-1] == kind and isinstance(asked[-1], dict) else {}
-                if its and all(its.get(name) == value for name, value in alike.items()):
+            choices = []
+            for question in (answer.get("asked") or [None] for answer in machine.answers):
+                parameters = (
+                    question[-1] if question[:-1] == kind and isinstance(question[-1], dict) else {}
+                )
+                if parameters and all(
+                    parameters.get(name) == value for name, value in required.items()
+                ):
                     with contextlib.suppress(Exception):  # a file may come from a stranger
-                        known.append(of(its))
-            if known:
-                return secrets.choice(known)
+                        choices.append(convert(parameters))
+            if choices:
+                return secrets.choice(choices)
         raise self._unanswered(names)
 
-    def _measured(
-        self, names: list[str], asked: dict[str, Any], measure: Callable[[], dict[str, Any]]
+    def _measure(
+        self, names: list[str], parameters: dict[str, Any], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
         return measure()
 
-    def _question(self, names: list[str], asked: dict[str, Any]) -> list[Any]:
-        return measurements.asked_of(self.script, *map(stacks.get, names), asked)
+    def _question(self, names: list[str], parameters: dict[str, Any]) -> list[Any]:
+        return measurements.asked_of(self.script, *map(stacks.get, names), parameters)
 
     @cached_property
     def _machines(self) -> list[machines.Machine]:
         if self.file:
             return [self.file]
-        return sorted(map(machines.read, files()), key=lambda each: machines.unlikeness(each.about))
+        return sorted(
+            map(machines.read, files()), key=lambda machine: machines.unlikeness(machine.about)
+        )
 
     def _unanswered(self, names: list[str]) -> NotGraded:
-        whose = f"{self.file.name} has" if self.file else "the files of classroom/machines have"
+        owner = f"{self.file.name} has" if self.file else "the files of classroom/machines have"
         return NotGraded(
-            f"nothing was graded: {whose} no answer to what this lab asks of {' and '.join(names)}."
+            f"nothing was graded: {owner} no answer to what this lab asks of {' and '.join(names)}."
             " `python -m casebook machine labs FILE`, on a machine that can run it, writes one."
         )
 
@@ -138,16 +144,17 @@ class Recording(Bench):
 
     kept: list[dict[str, Any]] = field(default_factory=list)
 
-    def _measured(
-        self, names: list[str], asked: dict[str, Any], measure: Callable[[], dict[str, Any]]
+    def _measure(
+        self, names: list[str], parameters: dict[str, Any], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
-        found = measurements.new(lambda: {"answer": measure()})
-        self.kept.append(found | {"asked": self._question(names, asked)})
-        return found["answer"]
+        record = measurements.new(lambda: {"answer": measure()})
+        self.kept.append(record | {"asked": self._question(names, parameters)})
+        return record["answer"]
 
 
 def _read(read: Callable[[dict[str, Any]], dict[str, Any]], answer: dict[str, Any]) -> Any:
-    """What a lab reads of an answer; None where it is none: a file may come from a stranger."""
+    """Return what a lab reads of an answer; None if it is no answer: a file may come from a
+    stranger."""
     try:
         return read(answer["answer"])
     except Exception:

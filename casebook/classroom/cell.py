@@ -15,28 +15,28 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def grade(lab: str, submission: str = "answer.py") -> int:
-    """Grade the file beside the notebook. Nothing is said on standard error, for which nbgrader
+    """Grade the file beside the notebook. Prints nothing on standard error, for which nbgrader
     would take all points."""
-    done = _run("casebook", "grade", lab, os.path.abspath(submission), "--json")
+    process = _run("casebook", "grade", lab, os.path.abspath(submission), "--json")
     try:
-        graded = json.loads(done.stdout)
+        graded = json.loads(process.stdout)
     except ValueError:
-        print(done.stderr.strip() or f"the grader left with exit code {done.returncode}")
+        print(process.stderr.strip() or f"the grader left with exit code {process.returncode}")
         return 0
     print(graded["text"])
     return int(graded["points"])
 
 
 def check(lab: str) -> None:
-    """Raise RuntimeError where this machine cannot grade the whole of a lab: nbgrader knows points
-    and no points, and would take those of what was not graded."""
-    done = _run("casebook.classroom.grading", lab)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip())
+    """Raise RuntimeError if this machine cannot grade the whole of a lab: nbgrader only knows
+    points and no points, and would take those of what was not graded."""
+    process = _run("casebook.classroom.grading", lab)
+    if process.returncode:
+        raise RuntimeError(process.stderr.strip())
 
 
 def _run(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """A module of the book's, run with its Python."""
+    """Run a module of the book's, with its Python."""
     python = os.environ.get("CASEBOOK_PYTHON") or str(_ROOT / ".venv" / "bin" / "python")
     command = [python, "-m", module, *arguments]
     return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)

@@ -10,9 +10,9 @@ from casebook.findings import side_by_side
 from casebook.laboratory.decisions import OUTCOMES
 from casebook.laboratory.machines import Machine
 
-#: So many differences are told in words: more do not go onto a sheet.
+#: The most differences that are told in words: a sheet has no room for more.
 TOLD = 6
-#: So many machines are named where they agree in what came out.
+#: The most machines that are named for one outcome.
 NAMED = 3
 
 _SHEET = """<!doctype html>
@@ -54,7 +54,7 @@ condition that can fail. Each was decided on its machine, by what was measured t
 
 
 def page(machines: Sequence[Machine], title: str) -> str:
-    """The sheet, as a whole page of HTML that loads nothing.
+    """Return the sheet, a whole page of HTML that loads nothing.
 
     A row for each machine, with how its findings came out; then the findings that came out
     differently, at most TOLD of them in words. Texts of the files are escaped: they are strangers'.
@@ -64,23 +64,23 @@ def page(machines: Sequence[Machine], title: str) -> str:
     rows = side_by_side.findings(machines)
     differing = [row for row in rows if row.differs]
     items = [_difference(row, machines) for row in differing[:TOLD]]
-    if more := len(differing) - len(items):
-        items.append(f"And {more} more: the command machine compare lists them all.")
-    told = "".join(f"<li>{escape(item)}</li>\n" for item in items)
+    if rest := len(differing) - len(items):
+        items.append(f"And {rest} more: the command machine compare lists them all.")
+    lines = "".join(f"<li>{escape(item)}</li>\n" for item in items)
     return _SHEET.format(
         title=escape(title),
-        said=escape(_said(machines)),
+        said=escape(_subtitle(machines)),
         heads="".join(heads),
         rows="\n".join(map(_row, machines)),
         how_many=escape(side_by_side.how_many(rows)),
-        differences=f"<ul>\n{told}</ul>\n" if told else "",
-        whose=_WHOSE if told else "",
+        differences=f"<ul>\n{lines}</ul>\n" if lines else "",
+        whose=_WHOSE if lines else "",
     )
 
 
-def _said(machines: Sequence[Machine]) -> str:
-    """How many machines, and from when to when: "2 machines, 2026-11-02 to 2026-11-23"."""
-    days = [str(each.about.get(name, ""))[:10] for each in machines for name in _DAYS]
+def _subtitle(machines: Sequence[Machine]) -> str:
+    """Say how many machines measured, and when: "2 machines, 2026-11-02 to 2026-11-23"."""
+    days = [str(machine.about.get(name, ""))[:10] for machine in machines for name in _DAYS]
     days = sorted({day for day in days if day})
     many = f"{len(machines)} machine{'' if len(machines) == 1 else 's'}"
     return f"{many}, {' to '.join(dict.fromkeys([days[0], days[-1]]))}" if days else many
@@ -95,26 +95,26 @@ _DAYS = ("measured_from", "measured_to")
 
 
 def _difference(row: side_by_side.Row, machines: Sequence[Machine]) -> str:
-    """On which machines a finding came out how; where they are many, on how many."""
-    said = []
+    """Say on which machines a finding came out how, or on how many if they are many."""
+    parts = []
     for outcome in OUTCOMES:
         names = [
             machine.name
-            for machine, found in zip(machines, row.by_machine, strict=True)
-            if found and found.get("outcome") == outcome
+            for machine, finding in zip(machines, row.by_machine, strict=True)
+            if finding and finding.get("outcome") == outcome
         ]
         if names:
             on = words.join(names) if len(names) <= NAMED else f"{len(names)} machines"
-            said.append(f"{outcome.replace('-', ' ')} on {on}")
-    return f"{row.statement.rstrip('.')}. {words.capital('; '.join(said))}."
+            parts.append(f"{outcome.replace('-', ' ')} on {on}")
+    return f"{row.statement.rstrip('.')}. {words.capital('; '.join(parts))}."
 
 
 def _row(machine: Machine) -> str:
     about: list[Any] = [machine.about.get(name, "?") for name in ("processor", "cores", "python")]
     openssl = str(machine.about.get("openssl", "?")).removeprefix("OpenSSL ").split()
     cells = [machine.name, *about, openssl[0] if openssl else "?"]
-    came_out = Counter(found.get("outcome") for found in machine.findings.values())
-    counts = [came_out[outcome] for outcome in OUTCOMES]
-    shown = [f"<td>{escape(str(cell))}</td>" for cell in cells]
-    shown += [f'<td class="count">{count}</td>' for count in counts]
-    return f"<tr>{''.join(shown)}</tr>"
+    outcomes = Counter(finding.get("outcome") for finding in machine.findings.values())
+    counts = [outcomes[outcome] for outcome in OUTCOMES]
+    html = [f"<td>{escape(str(cell))}</td>" for cell in cells]
+    html += [f'<td class="count">{count}</td>' for count in counts]
+    return f"<tr>{''.join(html)}</tr>"

@@ -98,20 +98,20 @@ def make(into: Path) -> Path:
 
 
 def configuration(into: Path) -> str:
-    """What nbgrader reads for a course in that folder."""
+    """Return nbgrader's configuration of a course in that folder."""
     return _CONFIGURATION.format(
         root=str(into.resolve()), casebook=str(places.ROOT), labs=[*grading.LABS], kernel=_KERNEL
     )
 
 
 def notebook(lab: str) -> dict[str, Any]:
-    """The teacher's notebook of a lab, from which nbgrader makes the students'."""
+    """Return the teacher's notebook of a lab, from which nbgrader makes the students'."""
     folder = grading.folder(lab)
-    told = of_itself((folder / "README.md").read_text(encoding="utf-8"))
+    text = of_itself((folder / "README.md").read_text(encoding="utf-8"))
     answer = (folder / "answer.py").read_text(encoding="utf-8").rstrip()
     answer = answer.replace("README.md beside this file says", "The text above says")
     cells: list[tuple[str, str, str, dict[str, Any]]] = [
-        ("markdown", "scene", told, {}),
+        ("markdown", "scene", text, {}),
         ("code", "answer", f"%%writefile answer.py\n{answer}\n{_REGION}", {"solution": True}),
         (
             "code",
@@ -121,7 +121,7 @@ def notebook(lab: str) -> dict[str, Any]:
         ),
     ]
     return {
-        "cells": [_cell(*each) for each in cells],
+        "cells": [_cell(*cell) for cell in cells],
         "metadata": {"kernelspec": _KERNEL},
         "nbformat": 4,
         "nbformat_minor": 5,
@@ -140,9 +140,9 @@ _HERE = {
 
 
 def of_itself(readme: str) -> str:
-    """Return the text of a lab as its notebook says it, of cells and of no file and folder."""
-    for pattern, here in _HERE.items():
-        readme = re.sub(pattern, here, readme, flags=re.DOTALL)
+    """Return the text of a lab for its notebook: it speaks of cells, not of files and folders."""
+    for pattern, replacement in _HERE.items():
+        readme = re.sub(pattern, replacement, readme, flags=re.DOTALL)
     return readme
 
 
@@ -153,10 +153,10 @@ _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 _REGION = "### BEGIN SOLUTION\n### END SOLUTION"
 
 
-def _cell(kind: str, name: str, source: str, its: dict[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {"cell_type": kind, "id": name, "metadata": {}, "source": source}
+def _cell(kind: str, name: str, source: str, settings: dict[str, Any]) -> dict[str, Any]:
+    cell: dict[str, Any] = {"cell_type": kind, "id": name, "metadata": {}, "source": source}
     if kind == "code":
-        made |= {"execution_count": None, "outputs": []}
-        role = {"grade": False, "locked": False, "solution": False, "task": False} | its
-        made["metadata"]["nbgrader"] = role | {"grade_id": name, "schema_version": 3}
-    return made
+        cell |= {"execution_count": None, "outputs": []}
+        role = {"grade": False, "locked": False, "solution": False, "task": False} | settings
+        cell["metadata"]["nbgrader"] = role | {"grade_id": name, "schema_version": 3}
+    return cell

@@ -19,26 +19,26 @@ LABS = {"find-the-monkey": 20, "read-a-profile": 17, "count-the-loads": 24, "one
 
 
 def folder(lab: str) -> Path:
-    """What is handed out for a lab."""
+    """Return the folder that is handed out for a lab."""
     return places.ROOT / "classroom" / "labs" / lab
 
 
 def grade(lab: str, submission: Path, file: Path | None = None) -> Report:
-    """Run a submission, and say line by line what was found.
+    """Run a submission and report, line by line, what was found.
 
     submission: the file that was handed in, or the folder with its answer.py. file: a machine file,
-    which answers what the grader would measure itself; None: where a stack cannot run here, those
-    of classroom/machines do.
+    which answers what the grader would measure itself; None: those of classroom/machines do, if a
+    stack cannot run here.
 
-    Raises UsageError for what is no lab or no file, MachineFileRefused for what is no machine file,
-    and NotGraded where a stack cannot run and no machine was asked the same.
+    Raises UsageError if there is no such lab or file, MachineFileRefused if the machine file is
+    none, and NotGraded if a stack cannot run and no machine was asked the same.
     """
     if lab not in LABS:
         raise UsageError(f"there is no lab {lab!r}; choose one of: {', '.join(LABS)}")
     answer = submission / "answer.py" if submission.is_dir() else submission
     if not answer.is_file():
-        known = folder(lab).relative_to(places.ROOT)
-        raise UsageError(f"there is no file {answer}; name the answer.py of {known}")
+        place = folder(lab).relative_to(places.ROOT)
+        raise UsageError(f"there is no file {answer}; name the answer.py of {place}")
     report, checks = Report(lab), _checks(lab)
     if file:
         room.FORBIDDEN.append(file.resolve())
@@ -50,8 +50,8 @@ def grade(lab: str, submission: Path, file: Path | None = None) -> Report:
 
 
 def recorded() -> list[dict[str, object]]:
-    """What this machine answers to all that the graders of the labs may ask: answers of a machine
-    file. Raises what an environment that cannot be made raises: a file is whole or none."""
+    """Return this machine's answers to all that the labs may ask, as in a machine file. Raises the
+    error of an environment that cannot be made: a file is whole or none."""
     answers: list[dict[str, object]] = []
     for lab in LABS:
         checks = _checks(lab)
@@ -62,7 +62,7 @@ def recorded() -> list[dict[str, object]]:
 
 
 def lacking(lab: str) -> list[str]:
-    """The stacks of a lab that do not run here; what each lacks is said on standard error."""
+    """Return the stacks of a lab that do not run here. What each lacks goes to standard error."""
     checks = _checks(lab)
     bench = Bench(Path(checks.__file__ or ""))
     return [name for name in checks.STACKS if not bench.can_run(name)]
@@ -73,6 +73,6 @@ def _checks(lab: str) -> ModuleType:
 
 
 if __name__ == "__main__":  # whether a lab can be graded here as a whole
-    for this in sys.argv[1:]:
-        if those := lacking(this):
-            sys.exit(f"{this} cannot be graded here as a whole, without {' and '.join(those)}")
+    for name in sys.argv[1:]:
+        if missing := lacking(name):
+            sys.exit(f"{name} cannot be graded here as a whole, without {' and '.join(missing)}")

@@ -38,21 +38,21 @@ class Teller:
     def __init__(self, descriptor):
         self._descriptor = descriptor
 
-    def __call__(self, **what):
-        data = json.dumps(what, default=repr).encode() + b"\n"
+    def __call__(self, **message):
+        data = json.dumps(message, default=repr).encode() + b"\n"
         while data:
             data = data[os.write(self._descriptor, data) :]
 
 
-def watch(tell, forbidden, folder, bundle, ends=os._exit, real=os.path.realpath):
-    """From now on a submission that does what it may not is ended, and the grader told why. Cannot
-    be taken back: Python keeps its audit hooks."""
+def watch(send, forbidden, folder, bundle, end=os._exit, real=os.path.realpath):
+    """From now on, end a submission that does what it may not, and tell the grader why. Cannot be
+    taken back: Python keeps its audit hooks."""
 
-    own = real(__file__)
+    own_path = real(__file__)
 
-    def stop(why):
-        tell(stopped=why)
-        ends(3)
+    def stop(reason):
+        send(stopped=reason)
+        end(3)
 
     def relative_to(arguments, base, path):
         descriptor = arguments[base] if base is not None and base < len(arguments) else -1
@@ -66,7 +66,7 @@ def watch(tell, forbidden, folder, bundle, ends=os._exit, real=os.path.realpath)
         if not isinstance(path, str | bytes | os.PathLike):
             return False
         path = real(os.fsdecode(path))
-        return any(path == each or path.startswith(each + os.sep) for each in folders)
+        return any(path == parent or path.startswith(parent + os.sep) for parent in folders)
 
     def is_of_another(path):
         if not isinstance(path, str | bytes | os.PathLike):
@@ -82,12 +82,12 @@ def watch(tell, forbidden, folder, bundle, ends=os._exit, real=os.path.realpath)
         elif event == "open":
             path, mode, flags = arguments
             # A traceback shows lines of this file, too.
-            if inside(path, forbidden) and not inside(path, [own]):
+            if inside(path, forbidden) and not inside(path, [own_path]):
                 stop("it reads the checks")
             if is_of_another(path):
                 stop("it looks into another process")
             if bundle and inside(path, [bundle]):
-                tell(reads=1)
+                send(reads=1)
             writes = (isinstance(mode, str) and set(mode) & set("wax+")) or (flags or 0) & _WRITES
             if writes and isinstance(path, str | bytes) and not inside(path, [folder, "/dev"]):
                 stop("it writes outside of its own folder")
@@ -103,7 +103,7 @@ def watch(tell, forbidden, folder, bundle, ends=os._exit, real=os.path.realpath)
 
 
 def load(path):
-    """Run a student's file, as an import does: its names."""
+    """Run a student's file, as an import does. Returns its names."""
     with open(path, encoding="utf-8") as file:
         source = file.read()
     module = {"__name__": "answer", "__file__": path}
@@ -112,20 +112,20 @@ def load(path):
 
 
 def said(error, path):
-    """An exception in words, with the line of the student's file that it came through."""
-    lines, at = [], error.__traceback__
-    while at:
-        if at.tb_frame.f_code.co_filename == path:
-            lines.append(at.tb_lineno)
-        at = at.tb_next
+    """Put an exception into words, with the line of the student's file that it came through."""
+    lines, traceback = [], error.__traceback__
+    while traceback:
+        if traceback.tb_frame.f_code.co_filename == path:
+            lines.append(traceback.tb_lineno)
+        traceback = traceback.tb_next
     if isinstance(error, SyntaxError) and error.filename == path:
         lines = [error.lineno]
-    where = f" (line {lines[-1]} of the file)" if lines else ""
-    return f"{type(error).__name__}: {str(error)[:300]}{where}"
+    place = f" (line {lines[-1]} of the file)" if lines else ""
+    return f"{type(error).__name__}: {str(error)[:300]}{place}"
 
 
 def came(function, *args, **options):
-    """What came of a request, as the grader reads it: {"status", "body"} or {"error", "kind"}."""
+    """Make a request. Returns what the grader reads: {"status", "body"} or {"error", "kind"}."""
     try:
         reply = function(*args, **options)
         return of_reply(reply)
@@ -148,17 +148,17 @@ def of_reply(reply):
         return {"error": f"no response: {type(reply).__name__} ({error})", "kind": "none"}
 
 
-def at_once(function, asks):
-    """Each ask in a thread of its own, all let go together."""
+def at_once(function, requests):
+    """Make each request in a thread of its own, all let go together."""
     import threading
 
-    gate, answers = threading.Barrier(len(asks)), [None] * len(asks)
+    gate, answers = threading.Barrier(len(requests)), [None] * len(requests)
 
-    def one(number, ask):
+    def fetch(number, request):
         gate.wait(20)
-        answers[number] = came(function, ask["url"], **ask["options"])
+        answers[number] = came(function, request["url"], **request["options"])
 
-    threads = [threading.Thread(target=one, args=each) for each in enumerate(asks)]
+    threads = [threading.Thread(target=fetch, args=pair) for pair in enumerate(requests)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -166,8 +166,8 @@ def at_once(function, asks):
     return answers
 
 
-def one_by_one(function, asks):
-    return [came(function, ask["url"], **ask["options"]) for ask in asks]
+def one_by_one(function, requests):
+    return [came(function, request["url"], **request["options"]) for request in requests]
 
 
 def stock_get():
@@ -183,19 +183,19 @@ def stock_session_get():
 
 
 def profiled(function, *args):
-    """A profile of the call, and what it used: {"value": rows, "answers", "cpu_s"}."""
+    """Profile the call, and measure what it used: {"value": rows, "answers", "cpu_s"}."""
     import profiling
 
     profile = profiling.Profile()
-    before = resource.getrusage(resource.RUSAGE_SELF)
+    start = resource.getrusage(resource.RUSAGE_SELF)
     replies = profile.observe(function, *args)
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    end = resource.getrusage(resource.RUSAGE_SELF)
+    cpu_s = end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
     return {"value": profile.rows(), "answers": list(map(of_reply, replies)), "cpu_s": cpu_s}
 
 
-def from_shelf(function, job, tell):
-    """Have a loop fetch books over HTTP/2, and tell of each as it is taken."""
+def from_shelf(function, job, send):
+    """Have a loop fetch books over HTTP/2, and send each as it is taken."""
     import ssl
 
     sys.path.append(job["scripts"])
@@ -208,11 +208,11 @@ def from_shelf(function, job, tell):
     connection = two_loops.Connection(job["url"], context)
     connection.greet()
 
-    def take(path, reply):
+    def receive(path, reply):
         status, body, _ = with_h2.seen(reply)
-        tell(took=[books[path], body.decode() if status == 200 else ""])
+        send(took=[books[path], body.decode() if status == 200 else ""])
 
-    function(connection, list(books), take)
+    function(connection, list(books), receive)
     return {"value": None}
 
 
@@ -229,15 +229,16 @@ def grequests_map():
 
 
 def whose_context():
-    """Says which module urllib3's SSLContext is of, and that pyOpenSSL can be imported."""
+    """Return a function that names the module of urllib3's SSLContext, and shows that pyOpenSSL can
+    be imported."""
 
-    def say():
+    def read():
         import OpenSSL
         from urllib3.util import ssl_
 
         return [ssl_.SSLContext.__module__, OpenSSL.__version__]
 
-    return say
+    return read
 
 
 #: Functions of the grader's own that `do` may name, beside those of the submission.
@@ -250,8 +251,8 @@ STOCK = {
 }
 
 
-def do(job, stock, names, path, tell):
-    """One job: {"answers": [...]} of requests, {"value": ...} of a call, or {"error": words}."""
+def do(job, stock, names, path, send):
+    """Do one job: {"answers": [...]} of requests, {"value": ...} of a call, or {"error": words}."""
     try:
         if job["function"] in stock:
             function = stock[job["function"]]
@@ -261,23 +262,23 @@ def do(job, stock, names, path, tell):
             return {"error": f"there is no function {job['function']} in the file"}
         start = time.monotonic()
         if job["how"] == "call":
-            found = {"value": function(*job["args"])}
+            answer = {"value": function(*job["args"])}
         elif job["how"] == "shelf":
-            found = from_shelf(function, job, tell)
+            answer = from_shelf(function, job, send)
         elif job["how"] == "profile":
-            found = profiled(function, [ask["url"] for ask in job["asks"]], job["verify"])
+            answer = profiled(function, [request["url"] for request in job["asks"]], job["verify"])
         elif job["how"] == "map":  # all URLs are handed over at once, as to a measured client
-            replies = list(function([ask["url"] for ask in job["asks"]], job["verify"]))
-            found = {"answers": [of_reply(reply) for reply in replies]}
+            replies = list(function([request["url"] for request in job["asks"]], job["verify"]))
+            answer = {"answers": [of_reply(reply) for reply in replies]}
         else:
-            way = at_once if job["how"] == "at once" else one_by_one
-            found = {"answers": way(function, job["asks"])}
-        return found | {"wall_s": round(time.monotonic() - start, 4)}
+            fetch = at_once if job["how"] == "at once" else one_by_one
+            answer = {"answers": fetch(function, job["asks"])}
+        return answer | {"wall_s": round(time.monotonic() - start, 4)}
     except BaseException as error:
         return {"error": said(error, path)}
 
 
-def count_loads(tell, is_countable):
+def count_loads(send, is_countable):
     if not is_countable:
         return
     import ssl
@@ -289,7 +290,7 @@ def count_loads(tell, is_countable):
 
         def __setitem__(self, name, value):
             if name in ("load_verify_locations", "default_loads") and value > self.get(name, 0):
-                tell(loads=1)
+                send(loads=1)
             dict.__setitem__(self, name, value)
 
     counters = Told(dict.fromkeys(counting.NAMES, 0))
@@ -298,54 +299,54 @@ def count_loads(tell, is_countable):
 
 
 def main():
-    spec = json.load(sys.stdin)
-    tell = Teller(spec["tell"])
-    if spec["memory"]:
-        resource.setrlimit(resource.RLIMIT_AS, (spec["memory"], spec["memory"]))
+    parameters = json.load(sys.stdin)
+    send = Teller(parameters["tell"])
+    if parameters["memory"]:
+        resource.setrlimit(resource.RLIMIT_AS, (parameters["memory"], parameters["memory"]))
     resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 20, 64 << 20))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    sys.path[:] = [spec["clients"], spec["probes"], *sys.path[1:]]
+    sys.path[:] = [parameters["clients"], parameters["probes"], *sys.path[1:]]
     sys.dont_write_bytecode = True
     import answering  # noqa: F401
     import counting  # noqa: F401
 
-    if spec["bundle"]:
+    if parameters["bundle"]:
         import steps
 
-        steps.trust_bundle(spec["bundle"])
-    count_loads(tell, spec["countable"])
+        steps.trust_bundle(parameters["bundle"])
+    count_loads(send, parameters["countable"])
     folder = os.path.realpath(os.getcwd())
-    path = spec["file"]
+    path = parameters["file"]
     program = {}
-    if spec["before"]:
+    if parameters["before"]:
         import steps
 
-        steps.take_all(spec["before"], is_of_gevent=True)
+        steps.take_all(parameters["before"], is_of_gevent=True)
     if path:
         sys.path.insert(0, folder)
-        watch(tell, spec["forbidden"], folder, spec["bundle"])
+        watch(send, parameters["forbidden"], folder, parameters["bundle"])
     try:
-        if spec["program"]:
-            sys.path.insert(0, os.path.dirname(spec["program"]))
-            program = load(spec["program"])
-        asked = {job["function"] for job in spec["do"]}
+        if parameters["program"]:
+            sys.path.insert(0, os.path.dirname(parameters["program"]))
+            program = load(parameters["program"])
+        functions = {job["function"] for job in parameters["do"]}
         # Before the submission, which could put functions of its own in their place.
-        stock = {name: STOCK[name]() for name in asked & STOCK.keys()}
+        stock = {name: STOCK[name]() for name in functions & STOCK.keys()}
         names = program | (load(path) if path else {})
     except BaseException as error:
-        tell(names={}, error=said(error, path or spec["program"]))
+        send(names={}, error=said(error, path or parameters["program"]))
         os._exit(0)
     try:
-        tell(names={name: names.get(name) for name in spec["names"]})
+        send(names={name: names.get(name) for name in parameters["names"]})
     except (ValueError, RecursionError) as error:  # it contains itself, or goes too deep
-        tell(names={}, error=said(error, path))
+        send(names={}, error=said(error, path))
         os._exit(0)
-    for job in spec["do"]:
-        answer = do(job, stock, names, path, tell)
+    for job in parameters["do"]:
+        answer = do(job, stock, names, path, send)
         try:
-            tell(answer=answer)
+            send(answer=answer)
         except (ValueError, RecursionError) as error:
-            tell(answer={"error": said(error, path)})
+            send(answer={"error": said(error, path)})
     sys.stdout.flush()
     os._exit(0)  # threads and greenlets that are left belong to nobody
 

@@ -2,7 +2,7 @@
 
     python -m casebook laptops class.tar.gz        # here, where `ready` has made the environments
     sudo tar -xzf class.tar.gz -C /                # on each laptop
-    sudo chown -R "$USER" FOLDER                   # the student's own, whoever packed it
+    sudo chown -R "$USER" FOLDER                   # it belongs to the student
 
 Environments do not move. So the archive has this folder at the same place, and each Python that
 does not belong to the system.
@@ -24,42 +24,46 @@ _SYSTEM = (Path("/usr"), Path("/bin"), Path("/opt/hostedtoolcache"))
 
 
 def prefixes() -> tuple[list[Path], list[Path]]:
-    """Return where the Pythons are that environments were made with: those to take along, and those
-    that each laptop must have as its system's."""
-    found = {Path(sys.base_prefix).resolve()}
+    """Return where the Pythons are that the environments were made with: those to take along, and
+    those that each laptop must have from its system."""
+    folders = {Path(sys.base_prefix).resolve()}
     for version in interpreters.LAST_RELEASES:
         if python := interpreters.find(version):
-            found.add(python.path.resolve().parent.parent)
-    outside = sorted(each for each in found if not each.is_relative_to(places.ROOT))
-    own = [each for each in outside if not any(each == it or it in each.parents for it in _SYSTEM)]
-    return own, [each for each in outside if each not in own]
+            folders.add(python.path.resolve().parent.parent)
+    outside = sorted(folder for folder in folders if not folder.is_relative_to(places.ROOT))
+    carried = [
+        folder
+        for folder in outside
+        if not any(folder == system or system in folder.parents for system in _SYSTEM)
+    ]
+    return carried, [folder for folder in outside if folder not in carried]
 
 
 def pack(file: Path) -> str:
-    """Write the archive. Returns what it holds and how it is unpacked. Raises UsageError where it
-    is there already or would hold itself, and CasebookError where tar fails."""
+    """Write the archive. Returns what it holds and how to unpack it. Raises UsageError if it is
+    there already or would hold itself, and CasebookError if tar fails."""
     if file.exists():
         raise UsageError(f"{file} is there already: choose another name, or remove it")
     if file.absolute().is_relative_to(places.ROOT):
         raise UsageError(f"{file} would be in the folder that it holds: write it elsewhere")
-    own, of_system = prefixes()
-    folders = [places.ROOT, *own]
+    carried, of_system = prefixes()
+    folders = [places.ROOT, *carried]
     places.PYTHONS.mkdir(parents=True, exist_ok=True)
-    (places.PYTHONS / interpreters.BROUGHT).write_text("".join(f"{prefix}\n" for prefix in own))
+    (places.PYTHONS / interpreters.BROUGHT).write_text("".join(f"{prefix}\n" for prefix in carried))
     if not places.LOCAL.is_relative_to(places.ROOT):
         folders.append(places.LOCAL)
     local = [places.LOCAL / "runs", places.LOCAL / "uv-cache"]
-    leave = [f"--exclude={_inside(places.ROOT / name)}" for name in LEFT_OUT[:-1]]
-    leave += [f"--exclude={_inside(path)}" for path in local] + ["--exclude=__pycache__"]
+    excludes = [f"--exclude={_inside(places.ROOT / name)}" for name in LEFT_OUT[:-1]]
+    excludes += [f"--exclude={_inside(path)}" for path in local] + ["--exclude=__pycache__"]
     # With times to the nanosecond: an environment is believed as long as no file has changed.
     command = ["tar", "--format=posix", "--use-compress-program=gzip -1", "-C", "/"]
     command += ["-cf", str(file.absolute())]
-    done = subprocess.run(
-        [*command, *leave, *map(_inside, folders)], capture_output=True, text=True
+    process = subprocess.run(
+        [*command, *excludes, *map(_inside, folders)], capture_output=True, text=True
     )
-    if done.returncode:
+    if process.returncode:
         file.unlink(missing_ok=True)
-        raise CasebookError(f"tar: {done.stderr.strip() or 'failed'}")
+        raise CasebookError(f"tar: {process.stderr.strip() or 'failed'}")
     needs = f" Each laptop needs the Python in {of_system[0]}, as here." if of_system else ""
     return (
         f"{file}: {file.stat().st_size / 1e9:.1f} GB, with {', '.join(map(str, folders))}."
@@ -71,5 +75,5 @@ def pack(file: Path) -> str:
 
 
 def _inside(path: Path) -> str:
-    """A path as it is called below /."""
+    """Return a path as it is called below /."""
     return str(path).lstrip("/")

@@ -26,42 +26,42 @@ class Opens:
 
 @contextlib.contextmanager
 def of(path: Path) -> Iterator[Opens]:
-    """Count who opens a file while the block runs."""
-    found = Opens()
+    """Count how often a file is opened while the block runs."""
+    counter = Opens()
     libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-    told = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK) if libc else -1
-    if not libc or told < 0:
-        yield found
+    descriptor = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK) if libc else -1
+    if not libc or descriptor < 0:
+        yield counter
         return
     try:
         # Events between two openings keep them apart.
-        if libc.inotify_add_watch(told, os.fsencode(path), _ACCESS | _CLOSE | _OPEN) < 0:
-            yield found
+        if libc.inotify_add_watch(descriptor, os.fsencode(path), _ACCESS | _CLOSE | _OPEN) < 0:
+            yield counter
             return
-        found.count = 0
+        counter.count = 0
         over = threading.Event()
 
         def listen() -> None:
             while not over.is_set():
-                if select.select([told], [], [], 0.05)[0]:
-                    _take(told, found)
+                if select.select([descriptor], [], [], 0.05)[0]:
+                    _read_events(descriptor, counter)
 
-        listening = threading.Thread(target=listen, daemon=True)
-        listening.start()
-        yield found
+        listener = threading.Thread(target=listen, daemon=True)
+        listener.start()
+        yield counter
         over.set()
-        listening.join()
-        _take(told, found)
+        listener.join()
+        _read_events(descriptor, counter)
     finally:
-        os.close(told)
+        os.close(descriptor)
 
 
-def _take(told: int, found: Opens) -> None:
+def _read_events(descriptor: int, counter: Opens) -> None:
     try:
-        data = os.read(told, 65536)
+        data = os.read(descriptor, 65536)
     except BlockingIOError:
         return
     while data:
         _, mask, _, length = _HEAD.unpack_from(data)
         data = data[_HEAD.size + length :]
-        found.count = (found.count or 0) + bool(mask & _OPEN)
+        counter.count = (counter.count or 0) + bool(mask & _OPEN)

@@ -14,27 +14,33 @@ from casebook.laboratory import measurements
 
 
 def entered(
-    stack: str, within: str, file: Path, report: Report, of: int, names: tuple[str, ...], **how: Any
+    stack: str,
+    stack_here: str,
+    file: Path,
+    report: Report,
+    points: int,
+    names: tuple[str, ...],
+    **options: Any,
 ) -> tuple[dict[str, Any], str] | None:
-    """Run a file for the first time: its names, and its prediction in words, "" where none was
+    """Run a file for the first time. Returns its names, and its prediction in words, "" if none was
     entered.
 
-    stack: that of the lab; within: the one that it runs in here; of: the points of the lab; names:
-    of constants, PREDICTION among them; how: of room.run. None, and the report says why, where
-    there is nothing to go on with.
+    stack: that of the lab; stack_here: the one that it runs in here; points: of the lab; names: of
+    constants, PREDICTION among them; options: of room.run. Returns None, and the report says why,
+    if there is nothing to go on with.
     """
-    first = room.run(within, file, [], names=names, **how)
-    if within == OWN and first.error.startswith(("ModuleNotFoundError", "ImportError")):
-        report.leave(f"the file runs ({first.error})", of, stack)
+    first = room.run(stack_here, file, [], names=names, **options)
+    if stack_here == OWN and first.error.startswith(("ModuleNotFoundError", "ImportError")):
+        report.leave(f"the file runs ({first.error})", points, stack)
         return None
     if first.stopped or first.error:
         report.stopped = first.stopped
-        said = first.error or first.stopped
-        report.give("the file runs", False, of, said, "Mend that first.")
+        message = first.error or first.stopped
+        report.give("the file runs", False, points, message, "Mend that first.")
         return None
     guess = kept(file, first.names["PREDICTION"])
     if guess is None and _is_unanswered(file, report.lab):
-        report.give("a prediction is entered", False, of, "nothing was measured", ENTER)
+        report.give("a prediction is entered", False, points, "nothing was measured", ENTER)
         return None
     return first.names, f"you said {guess['prediction']!r} on {guess['at']}" if guess else ""
 
@@ -42,23 +48,23 @@ def entered(
 def give(report: Report, guess: str, truth: str, machine: str = "") -> None:
     """Add the item of the prediction: its point for having been entered, right or wrong.
 
-    guess: of `entered`; truth: what came out, which nobody hears who has said nothing; machine:
-    whose runs it was, empty for this one.
+    guess: of `entered`; truth: what came out, kept from those who predicted nothing; machine: where
+    it was measured, empty for here.
     """
-    what = "a prediction is entered"
+    label = "a prediction is entered"
     if guess:
-        said = f"{guess}; {truth}. It costs nothing to have been wrong."
-        report.give(what, True, 1, said, "", machine)
+        message = f"{guess}; {truth}. It costs nothing to have been wrong."
+        report.give(label, True, 1, message, "", machine)
     else:
-        report.give(what, False, 1, "none was entered; all else is graded", ENTER)
+        report.give(label, False, 1, "none was entered; all else is graded", ENTER)
 
 
-#: What is said to whoever has entered none.
+#: The hint if no prediction was entered.
 ENTER = "Enter PREDICTION before anything is measured: you can only do it once."
 
 
 def _is_unanswered(file: Path, lab: str) -> bool:
-    """Whether a file is still as it was handed out, but for comments, or has no function at all."""
+    """Check whether a file has no function, or is as it was handed out but for comments."""
     handed_out = places.ROOT / "classroom" / "labs" / lab / "answer.py"
     trees = [ast.parse(path.read_bytes()) for path in (file, handed_out)]
     has_code = any(isinstance(node, ast.FunctionDef) for node in ast.walk(trees[0]))
@@ -66,13 +72,13 @@ def _is_unanswered(file: Path, lab: str) -> bool:
 
 
 def kept(submission: Path, entered: Any) -> dict[str, Any] | None:
-    """The first prediction that was graded with this file: {"prediction", "at"}; None where none
-    was ever entered. It stands beside the file, as NAME.prediction.json, and is not changed again.
-    """
+    """Return the first prediction that was graded with this file: {"prediction", "at"}; None if
+    none was ever entered. It is stored beside the file, as NAME.prediction.json, and never
+    changed."""
     path = submission.with_suffix(".prediction.json")
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {"prediction": found["prediction"], "at": str(found["at"])}
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        return {"prediction": stored["prediction"], "at": str(stored["at"])}
     if entered is None:
         return None
     first = {"prediction": entered, "at": measurements.now()}

@@ -23,32 +23,32 @@ from casebook.laboratory.progress import Progress
 from casebook.pages.contents import Book, code_cells, read
 from casebook.stacks import environments, interpreters
 
-#: So long may one cell take, in seconds: it may make an environment first.
+#: The longest that one cell may take, in seconds: it may make an environment first.
 WITHIN_S = 600
 #: How a chapter names a stack, in quotes.
 _NAME = re.compile(r'"([a-z][\w.-]*)"')
 
 
 def chapters(book: Book, numbers: Iterable[str]) -> list[Path]:
-    """Return the notebooks of chapters by their numbers; all of them where there is none. Raises
+    """Return the notebooks of chapters by their numbers, or all of them without numbers. Raises
     UsageError."""
-    known = {path.stem.partition("_")[0].lstrip("0"): path for path in book.notebooks()}
+    notebooks = {path.stem.partition("_")[0].lstrip("0"): path for path in book.notebooks()}
     numbers = [number.lstrip("0") for number in numbers]
     for number in numbers:
-        if number not in known or not number.isdigit():
-            numbered = [each for each in known if each.isdigit()]
+        if number not in notebooks or not number.isdigit():
+            numbered = [name for name in notebooks if name.isdigit()]
             raise UsageError(f"there is no chapter {number!r}; choose {numbered[0]} to "
                              f"{numbered[-1]}")  # fmt: skip
-    return [known[number] for number in numbers] or [
-        path for number, path in known.items() if number.isdigit()
+    return [notebooks[number] for number in numbers] or [
+        path for number, path in notebooks.items() if number.isdigit()
     ]
 
 
 def lines(book: Book, paths: list[Path]) -> Iterator[tuple[bool, str]]:
-    """Make the environments of chapters and run each up to its first output: whether it is ready,
-    and a line that says so or what to do."""
-    needed = {path: _stacks_of(read(path)) for path in paths}
-    todo = {name: stack for those in needed.values() for name, stack in those.items()
+    """Make the environments of chapters and run each chapter up to its first output. Yields whether
+    it is ready, and a line that says so or what to do."""
+    stacks_by_path = {path: _stacks_of(read(path)) for path in paths}
+    todo = {name: stack for by_name in stacks_by_path.values() for name, stack in by_name.items()
             if not environments.is_there(stack)}  # fmt: skip
     failed: dict[str, str] = {}
     with Progress(len(todo), "making environments", "environment") as progress:
@@ -60,36 +60,36 @@ def lines(book: Book, paths: list[Path]) -> Iterator[tuple[bool, str]]:
             progress.step()
     with Progress(len(paths), "trying chapters", "chapter") as progress:
         for path in paths:
-            began = monotonic()
-            missing = [why for name, why in failed.items() if name in needed[path]]
-            why = missing[0] if missing else tried(path)
+            start = monotonic()
+            missing = [reason for name, reason in failed.items() if name in stacks_by_path[path]]
+            reason = missing[0] if missing else tried(path)
             progress.step()
-            if why:
-                yield False, f"{path.stem}: not ready. {why}"
+            if reason:
+                yield False, f"{path.stem}: not ready. {reason}"
                 continue
-            wanted = sorted({stack.python for stack in needed[path].values()})
-            lacks = [version for version in wanted if not interpreters.find(version)]
-            took = f"its first output after {monotonic() - began:.0f} s"
-            if lacks:
-                took += f"; without Python {' and '.join(lacks)}, of which recorded runs stand in"
-            yield True, f"{path.stem}: ready, {took}"
+            versions = sorted({stack.python for stack in stacks_by_path[path].values()})
+            absent = [version for version in versions if not interpreters.find(version)]
+            note = f"its first output after {monotonic() - start:.0f} s"
+            if absent:
+                note += f"; without Python {' and '.join(absent)}, of which recorded runs stand in"
+            yield True, f"{path.stem}: ready, {note}"
 
 
 def _stacks_of(notebook: NotebookNode) -> dict[str, stacks.Stack]:
-    """The stacks that a chapter names."""
-    known = {stack.name: stack for stack in stacks.of_chapters()}
+    """Return the stacks that a chapter names."""
+    by_name = {stack.name: stack for stack in stacks.of_chapters()}
     code = "\n".join(cell.source for cell in code_cells(notebook))
-    return {name: known[name] for name in _NAME.findall(code) if name in known}
+    return {name: by_name[name] for name in _NAME.findall(code) if name in by_name}
 
 
 def tried(path: Path) -> str:
-    """Run a notebook up to the first cell that shows something. Empty where that went well, else
-    why not."""
+    """Run a notebook up to the first cell that shows something. Returns why that failed; an empty
+    string if it went well."""
     notebook = nbformat.v4.new_notebook(metadata=read(path).metadata)
     with tempfile.TemporaryDirectory() as folder:  # sockets that nobody else reaches
         kernel = AsyncKernelManager(transport="ipc", connection_file=f"{folder}/kernel.json")
-        where = {"metadata": {"path": str(path.parent)}}
-        client = NotebookClient(notebook, km=kernel, resources=where, timeout=WITHIN_S)
+        resources = {"metadata": {"path": str(path.parent)}}
+        client = NotebookClient(notebook, km=kernel, resources=resources, timeout=WITHIN_S)
         return _failure(client, notebook, code_cells(read(path)))
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from casebook.classroom.room import NOT_STOPPED
 
-#: So much is said of what a submission said, in characters.
+#: The most that a report quotes of a submission, in characters.
 SAID = 1000
 
 
 @dataclass(frozen=True)
 class Item:
     """One thing that points are given for. measured: what was found, in words; hint: where to look
-    next, empty where nothing is missing; graded: False where this machine cannot tell, and then
-    nothing is given and nothing is taken."""
+    next, empty if nothing is missing; graded: False if this machine cannot tell, and then nothing
+    is given and nothing is taken."""
 
     what: str
     points: int
@@ -27,7 +27,7 @@ class Item:
 
 @dataclass
 class Report:
-    """A graded submission. notes: what is said beside, such as rows to pick from."""
+    """A graded submission. notes: further lines, such as rows to pick from."""
 
     lab: str
     items: list[Item] = field(default_factory=list)
@@ -37,23 +37,23 @@ class Report:
     progress: Callable[[int], object] = field(default=lambda _: None, repr=False)
 
     def give(
-        self, what: str, right: bool | int, of: int, measured: str, hint: str, machine: str = ""
+        self, label: str, right: bool | int, total: int, message: str, hint: str, machine: str = ""
     ) -> None:
-        """Add an item: all points or none, or so many of them. machine: the one that was measured
-        in the place of this; empty: this one."""
-        points = of * right if isinstance(right, bool) else right
-        if len(measured) > SAID:
-            measured = f"{measured[:SAID]} … and so on"
+        """Add an item with all points, none, or so many of them. machine: the one that was measured
+        in place of this one, if any."""
+        points = total * right if isinstance(right, bool) else right
+        if len(message) > SAID:
+            message = f"{message[:SAID]} … and so on"
         if machine:
-            measured += f"\nof {machine}, not measured here"
-        self.items.append(Item(what, points, of, measured, "" if points == of else hint))
-        self.progress(of)
+            message += f"\nof {machine}, not measured here"
+        self.items.append(Item(label, points, total, message, "" if points == total else hint))
+        self.progress(total)
 
-    def leave(self, what: str, of: int, needs: str) -> None:
+    def leave(self, label: str, total: int, needs: str) -> None:
         """Add an item that cannot be graded here. needs: the stack that the student's own code has
-        to run in: what another machine measured says nothing of it."""
-        why = f"not graded here: your code has to run in {needs}, which this machine cannot"
-        self.items.append(Item(what, 0, of, why, graded=False))
+        to run in, of which another machine's measurement says nothing."""
+        reason = f"not graded here: your code has to run in {needs}, which this machine cannot"
+        self.items.append(Item(label, 0, total, reason, graded=False))
 
     @property
     def points(self) -> int:
@@ -61,30 +61,30 @@ class Report:
 
     @property
     def of(self) -> int:
-        """The points of what was graded."""
+        """Return the points of what was graded."""
         return sum(item.of for item in self.items if item.graded)
 
     @property
     def not_graded(self) -> int:
-        """The points of what could not be graded here."""
+        """Return the points of what could not be graded here."""
         return sum(item.of for item in self.items if not item.graded)
 
     def score(self) -> str:
-        """The last line: "5 of 8 points; 12 more could not be graded here"."""
-        more = f"; {self.not_graded} more could not be graded here" if self.not_graded else ""
-        return f"{self.points} of {self.of} points{more}"
+        """Return the last line: "5 of 8 points; 12 more could not be graded here"."""
+        suffix = f"; {self.not_graded} more could not be graded here" if self.not_graded else ""
+        return f"{self.points} of {self.of} points{suffix}"
 
     def as_json(self) -> dict[str, Any]:
-        its = {"lab": self.lab, "items": [asdict(item) for item in self.items]}
-        its |= {"notes": self.notes, "stopped": self.stopped, "text": self.text()}
-        return its | {"points": self.points, "of": self.of, "not_graded": self.not_graded}
+        content = {"lab": self.lab, "items": [asdict(item) for item in self.items]}
+        content |= {"notes": self.notes, "stopped": self.stopped, "text": self.text()}
+        return content | {"points": self.points, "of": self.of, "not_graded": self.not_graded}
 
     def text(self) -> str:
-        """For a terminal, or a page of nbgrader's."""
+        """Return the report for a terminal, or for a page of nbgrader's."""
         lines = [self.lab, ""]
         for item in self.items:
-            got = f"{item.points:3}" if item.graded else "  –"
-            lines.append(f"{got} of {item.of}   {item.what}")
+            points = f"{item.points:3}" if item.graded else "  –"
+            lines.append(f"{points} of {item.of}   {item.what}")
             lines += _wrapped(item.measured, "           ")
             lines += _wrapped(f"Hint: {item.hint}" if item.hint else "", "           ")
         lines += ["", *(line for note in self.notes for line in _wrapped(note, "")), ""]
@@ -95,19 +95,19 @@ class Report:
 
 
 def of_machine(machine: str) -> str:
-    """What a row says of a machine that was measured in the place of this; nothing of this one."""
+    """Return what a row says of the machine that was measured in place of this one, or nothing."""
     return f" (of {machine}, not measured here)" if machine else ""
 
 
-def picked(said: Any) -> set[str]:
-    """The letters that somebody picked: nothing where what was handed in is no list of letters."""
-    if not isinstance(said, list | str) or not all(isinstance(each, str) for each in said):
+def picked(choice: Any) -> set[str]:
+    """Return the letters that somebody picked; none if what was handed in is no list of letters."""
+    if not isinstance(choice, list | str) or not all(isinstance(letter, str) for letter in choice):
         return set()
-    return set(said) if len(set(said)) == len(said) else set()
+    return set(choice) if len(set(choice)) == len(choice) else set()
 
 
 def with_warning(report: Report) -> str:
-    """The text, and what is not stopped: for who grades others."""
+    """Return the text with what is not stopped, for those who grade others."""
     return "\n".join([report.text(), "", *_wrapped(NOT_STOPPED, "")])
 
 

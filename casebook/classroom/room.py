@@ -72,58 +72,59 @@ def run(
     *,
     names: tuple[str, ...] = (),
     countable: bool = True,
-    before: tuple[str, ...] = (),
+    steps: tuple[str, ...] = (),
     program: Path | None = None,
     with_siblings: bool = False,
     bundle: Path | None = None,
     variables: dict[str, str] | None = None,
-    beside: Callable[[Outcome], object] = lambda _: None,
+    observer: Callable[[Outcome], object] = lambda _: None,
 ) -> Outcome:
     """Run a submission in a stack's environment, and do the jobs.
 
     file: what was handed in; None for a run of the grader's own. jobs: see `inside.do`. names: of
-    constants to bring. countable: count loads (not with gevent). before: steps of the probes.
-    program: a file that runs first, in whose names the submission's are put.
-    with_siblings: the Python files beside the submission can be imported. bundle: what verify=True
-    trusts. variables: further environment variables. beside: called with what was told so far,
-    several times a second while it runs. Raises MissingInterpreter, and RunFailed where a run of
-    the grader's own fails.
+    constants to bring. countable: count loads (not with gevent). steps: of the probes. program: a
+    file that runs first, and to whose names the submission's are added. with_siblings: the Python
+    files beside the submission can be imported. bundle: what verify=True trusts. variables: further
+    environment variables. observer: called with the outcome so far, several times a second. Raises
+    MissingInterpreter, and RunFailed if a run of the grader's own fails.
     """
     environment = environments.ensure(stacks.get(stack))
-    with tempfile.TemporaryDirectory(prefix="casebook-room-") as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(prefix="casebook-room-") as home:
+        folder = Path(home)
         copy = None
         if file:  # under a name that says nothing of where it came from
             copy = folder / "answer.py"
             copy.write_bytes(file.read_bytes())
-            for other in file.parent.glob("*.py") if with_siblings else ():
-                (folder / other.name).write_bytes(other.read_bytes())
+            for sibling in file.parent.glob("*.py") if with_siblings else ():
+                (folder / sibling.name).write_bytes(sibling.read_bytes())
         environ = environments.clean_environ(environment) | {
-            "HOME": made, "TMPDIR": made, "MALLOC_ARENA_MAX": "2",
+            "HOME": home, "TMPDIR": home, "MALLOC_ARENA_MAX": "2",
         }  # fmt: skip
-        spec = {
+        parameters = {
             "file": copy, "memory": MEMORY if sys.platform == "linux" else None,
             "probes": places.PROBES, "clients": clients.FOLDER, "forbidden": FORBIDDEN,
-            "names": names, "countable": countable, "before": before, "program": program,
+            "names": names, "countable": countable, "before": steps, "program": program,
             "bundle": bundle, "do": jobs,
         }  # fmt: skip
-        outcome = _run(environment.python, spec, environ | (variables or {}), folder, beside)
+        outcome = _run(
+            environment.python, parameters, environ | (variables or {}), folder, observer
+        )
     if not (outcome.stopped or outcome.error) and outcome.names.keys() != {*names}:
         outcome.error = "it ended before it could be asked for anything"
     del outcome.answers[len(jobs) :]  # what it said in our place
     missing = outcome.stopped or outcome.error or "it ended before this was asked"
     outcome.answers += [{"error": missing}] * (len(jobs) - len(outcome.answers))
-    if not file and (bad := [each for each in outcome.answers if "error" in each]):
+    if not file and (bad := [answer for answer in outcome.answers if "error" in answer]):
         raise RunFailed(f"the grader's own run in {stack} failed ({bad[0]['error']}). Try again.")
     return outcome
 
 
 def _run(
     python: Path,
-    spec: dict[str, Any],
+    parameters: dict[str, Any],
     environ: dict[str, str],
     folder: Path,
-    beside: Callable[[Outcome], object],
+    observer: Callable[[Outcome], object],
 ) -> Outcome:
     outcome, reading, telling = Outcome(), *os.pipe()
     process = subprocess.Popen(
@@ -135,9 +136,11 @@ def _run(
         os.close(telling)
         assert process.stdin
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(spec | {"tell": telling}, default=os.fspath).encode())
+            process.stdin.write(
+                json.dumps(parameters | {"tell": telling}, default=os.fspath).encode()
+            )
             process.stdin.close()
-        _listen(process, reading, outcome, beside)
+        _listen(process, reading, outcome, observer)
     finally:
         _end(process)
         os.close(reading)
@@ -150,50 +153,50 @@ def _listen(
     process: subprocess.Popen[bytes],
     reading: int,
     outcome: Outcome,
-    beside: Callable[[Outcome], object],
+    observer: Callable[[Outcome], object],
 ) -> None:
-    """Take what the process tells into `outcome`, until it ends or has to be ended; `outcome` says
+    """Read what the process sends into `outcome`, until it ends or has to be ended; `outcome` says
     why, and what it printed."""
     assert process.stdout and process.stderr
     out, err = process.stdout.fileno(), process.stderr.fileno()
-    got, read = {reading: b"", out: b"", err: b""}, {reading: 0, out: 0, err: 0}
+    buffers, sizes = {reading: b"", out: b"", err: b""}, {reading: 0, out: 0, err: 0}
     deadline = time.monotonic() + WITHIN_S
     with selectors.DefaultSelector() as selector:
-        for each in got:
-            selector.register(each, selectors.EVENT_READ)
+        for descriptor in buffers:
+            selector.register(descriptor, selectors.EVENT_READ)
         # A child that was left behind may hold the pipes: the process itself says when it is over.
         while selector.get_map() and not outcome.stopped:
-            left = deadline - time.monotonic()
+            remaining_s = deadline - time.monotonic()
             # Asked before the pipes are: what it wrote until it was over is read.
             is_over = process.poll() is not None
-            ready = selector.select(max(min(left, 0.2), 0))
+            ready = selector.select(max(min(remaining_s, 0.2), 0))
             for key, _ in ready:
                 data = os.read(key.fd, 65536)
                 if not data:
                     selector.unregister(key.fd)
-                got[key.fd] += data
-                read[key.fd] += len(data)
-                if read[key.fd] > OUTPUT:
+                buffers[key.fd] += data
+                sizes[key.fd] += len(data)
+                if sizes[key.fd] > OUTPUT:
                     outcome.stopped = f"it prints more than {OUTPUT >> 20} MB"
-            *lines, got[reading] = got[reading].split(b"\n")
+            *lines, buffers[reading] = buffers[reading].split(b"\n")
             for line in lines:
-                _hear(line, outcome)
-            beside(outcome)
-            if left <= 0:
+                _receive(line, outcome)
+            observer(outcome)
+            if remaining_s <= 0:
                 outcome.stopped = f"it did not end within {WITHIN_S:g} s"
             if is_over and not ready:
                 break
-    _hear(got[reading], outcome)
-    outcome.printed = (got[out] + got[err]).decode("utf-8", "replace")[-2000:]
+    _receive(buffers[reading], outcome)
+    outcome.printed = (buffers[out] + buffers[err]).decode("utf-8", "replace")[-2000:]
 
 
-def _hear(line: bytes, outcome: Outcome) -> None:
+def _receive(line: bytes, outcome: Outcome) -> None:
     # What the submission wrote there by itself may be anything.
     with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):
-        _take(json.loads(line), outcome)
+        _add(json.loads(line), outcome)
 
 
-def _take(line: Any, outcome: Outcome) -> None:
+def _add(line: Any, outcome: Outcome) -> None:
     if not isinstance(line, dict):
         return
     if "loads" in line:
@@ -207,32 +210,32 @@ def _take(line: Any, outcome: Outcome) -> None:
         outcome.names = dict(line["names"])
         outcome.error = str(line.get("error", ""))
     if "answer" in line:
-        said = line["answer"]
-        outcome.answers.append(said if _is_answer(said) else {"error": "that is no answer"})
+        answer = line["answer"]
+        outcome.answers.append(answer if _is_answer(answer) else {"error": "that is no answer"})
     if "stopped" in line:
         outcome.stopped = str(line["stopped"])
 
 
-def _is_answer(said: Any) -> bool:
-    """Whether this is as `inside.do` says it."""
-    if not isinstance(said, dict) or not isinstance(said.get("error", ""), str):
+def _is_answer(answer: Any) -> bool:
+    """Check whether this is an answer of `inside.do`."""
+    if not isinstance(answer, dict) or not isinstance(answer.get("error", ""), str):
         return False
-    replies = said.get("answers", [])
+    replies = answer.get("answers", [])
     return isinstance(replies, list) and all(map(_is_reply, replies))
 
 
-def _is_reply(said: Any) -> bool:
-    """Whether this is as `inside.of_reply` says it."""
+def _is_reply(reply: Any) -> bool:
+    """Check whether this is a reply of `inside.of_reply`."""
     kinds = {"status": int, "body": str, "error": str, "kind": str}
     return (
-        isinstance(said, dict)
-        and all(isinstance(value, kinds.get(name, object)) for name, value in said.items())
-        and ({"status", "body"} <= said.keys() or {"error", "kind"} <= said.keys())
+        isinstance(reply, dict)
+        and all(isinstance(value, kinds.get(name, object)) for name, value in reply.items())
+        and ({"status", "body"} <= reply.keys() or {"error", "kind"} <= reply.keys())
     )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group of processes; afterwards it is gone."""
+    """End the whole group of processes. When this returns, it is gone."""
     for _ in range(100):
         try:
             os.killpg(process.pid, signal.SIGKILL)

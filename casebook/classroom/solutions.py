@@ -41,7 +41,7 @@ def of(notebook: NotebookNode) -> Iterator[list[NotebookNode]]:
 
 
 def fold(path: Path) -> None:
-    """Fold the solutions of a notebook's file, and change no other line of it."""
+    """Fold the solutions in a notebook's file, and change no other line of it."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     ids = {cell["id"] for solution in of(read(path)) for cell in solution}
     for cell in notebook["cells"]:
@@ -53,30 +53,30 @@ def fold(path: Path) -> None:
 def without(notebook: NotebookNode) -> NotebookNode:
     """Return a copy of a notebook in which each solution is one empty cell.
 
-    A check at the end of a chapter that goes by what a solution has computed is left out, too.
+    A check at the end of a chapter that depends on what a solution computed is left out, too.
     """
     notebook = copy.deepcopy(notebook)
     solved = {cell.id: solution[0].id for solution in of(notebook) for cell in solution}
-    given: set[str] = set()
-    lost: set[str] = set()
+    defined: set[str] = set()
+    removed: set[str] = set()
     cells: list[NotebookNode] = []
     for cell in notebook.cells:
         stored, used = _names(cell)
         if cell.id in solved:
-            lost |= stored - given
+            removed |= stored - defined
             if cell.id == solved[cell.id]:
                 cells.append(nbformat.v4.new_code_cell(_OWN, id=cell.id))
-        elif (used - stored - given) & lost:
-            lost |= stored - given
+        elif (used - stored - defined) & removed:
+            removed |= stored - defined
         else:
-            given |= stored
+            defined |= stored
             cells.append(cell)
     notebook.cells = cells
     return notebook
 
 
 def _names(cell: NotebookNode) -> tuple[set[str], set[str]]:
-    """The names that a cell of code gives, and those that it uses."""
+    """Return the names that a cell of code binds, and those that it uses."""
     stored: set[str] = set()
     used: set[str] = set()
     if cell.cell_type == "code":
@@ -87,7 +87,7 @@ def _names(cell: NotebookNode) -> tuple[set[str], set[str]]:
             elif isinstance(node, ast.FunctionDef | ast.ClassDef):
                 stored.add(node.name)
             elif isinstance(node, ast.Import | ast.ImportFrom):
-                stored |= {(each.asname or each.name).partition(".")[0] for each in node.names}
+                stored |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
     return stored, used
 
 

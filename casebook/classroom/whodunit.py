@@ -51,7 +51,7 @@ CULPRITS = {
 }
 DEPARTMENTS = ("pages", "ledger", "shelf", "notices")
 
-#: How a user tells it. Whoever has no culprit hears one of the others' complaints all the same.
+#: How a user tells it. A case without a culprit has one of these complaints, too.
 _COMPLAINTS = {
     "pages": "The pages of the night used to be there in a blink. Now I can fetch a coffee first.",
     "order": "The pages of the night are quicker than ever, and the report is full of nonsense.",
@@ -91,7 +91,7 @@ _CHANGES = {
 class Run:
     """What a run of a department showed. came: pages that were right; peak_in_flight (of
     requests; of the notices over HTTPS, of handshakes) and connections: as the server counted;
-    loads: of certificates, None where they cannot be told; protocols: requests by version of HTTP,
+    loads: of certificates, None if they cannot be told; protocols: requests by version of HTTP,
     of the shelf."""
 
     department: str
@@ -105,13 +105,13 @@ class Run:
 
     @property
     def id(self) -> str:
-        """A digest of all that it says."""
-        said = json.dumps(asdict(self), sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()[:10]
+        """Return a digest of all its fields."""
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     @property
     def shows(self) -> str:
-        """What the run shows, in words that come out the same when it is made again."""
+        """Return what the run shows, in words that are the same when it is made again."""
         over = f"{self.department} over {self.scheme}: "
         if self.came < self.n:
             return over + "not every page comes"
@@ -122,9 +122,9 @@ class Run:
             return over + (analysis.SERIAL if self.peak_in_flight <= 1 else analysis.CONCURRENT)
         if self.department == "shelf":
             return over + " and ".join(sorted(self.protocols))
-        each = "a connection for each" if self.connections >= self.n else "one connection"
+        connections = "a connection for each" if self.connections >= self.n else "one connection"
         loads = "a load for each" if (self.loads or 0) >= self.n else "few loads"
-        return over + f"{each}, {loads}"
+        return over + f"{connections}, {loads}"
 
 
 #: What the evidence has to show, all of it.
@@ -144,30 +144,32 @@ _SHOWN_BY = {
 
 
 def secret_of(file: Path | None) -> bytes:
-    """The teacher's secret; without a file one that everybody knows, for who plays alone."""
+    """Return the teacher's secret; without a file, one that everybody knows, for those who play
+    alone."""
     if file is None:
         return b"nobody's secret"
     try:
-        found = file.read_bytes().strip()
+        secret = file.read_bytes().strip()
     except OSError as error:
         raise UsageError(f"the secret cannot be read: {error}") from None
-    if len(found) < 8:
+    if len(secret) < 8:
         raise UsageError(f"{file}: a secret has 8 characters at least")
-    return found
+    return secret
 
 
-def _draw(name: str, secret: bytes, what: str, among: int) -> int:
-    told = hmac.new(secret, f"{what}:{name}".encode(), hashlib.sha256).digest()
-    return int.from_bytes(told[:8], "big") % among
+def _draw(name: str, secret: bytes, purpose: str, count: int) -> int:
+    digest = hmac.new(secret, f"{purpose}:{name}".encode(), hashlib.sha256).digest()
+    return int.from_bytes(digest[:8], "big") % count
 
 
 def culprit_of(name: str, secret: bytes) -> str:
-    """Who did it, in the program of that name."""
+    """Return who did it, in the program of that name."""
     return list(CULPRITS)[_draw(name, secret, "culprit", len(CULPRITS))]
 
 
 def new(name: str, into: Path, secret: bytes) -> Path:
-    """Write a student's folder, into/NAME: her case and her program. UsageError if it is there."""
+    """Write a student's folder, into/NAME: her case and her program. Raises UsageError if it is
+    there."""
     if not _is_name(name):
         raise UsageError(f"the name is {name!r}: letters, digits, and - _ . between them")
     folder = into / name
@@ -197,13 +199,13 @@ def build(folder: Path, culprit: str) -> None:
 
 def _case(name: str, secret: bytes) -> str:
     culprit = culprit_of(name, secret)
-    told = _TOLD.get(culprit, "ledger")
+    topic = _TOLD.get(culprit, "ledger")
     if culprit == "none":
-        told = list(_COMPLAINTS)[_draw(name, secret, "complaint", len(_COMPLAINTS))]
-    suspects = "\n".join(f"- `{each}`: {what}" for each, what in CULPRITS.items())
+        topic = list(_COMPLAINTS)[_draw(name, secret, "complaint", len(_COMPLAINTS))]
+    suspects = "\n".join(f"- `{suspect}`: {deed}" for suspect, deed in CULPRITS.items())
     return f"""# The case of {name}
 
-"{_COMPLAINTS[told]}" Users hear a noise and point; they may be wrong about where it comes from,
+"{_COMPLAINTS[topic]}" Users hear a noise and point; they may be wrong about where it comes from,
 and about whether there is one.
 
 The program of the night, in `program/`, has four departments: `pages` fetches all at once with
@@ -234,17 +236,17 @@ everybody shows all four departments healthy. Runs are made again when the class
 
 
 def run(folder: Path, department: str, n: int, scheme: str = "https") -> Run:
-    """A run of the program in a student's folder, kept there as runs/ID.json."""
-    done = measured(folder / "program", department, n, scheme)
+    """Run the program in a student's folder, and keep the run there as runs/ID.json."""
+    result = measured(folder / "program", department, n, scheme)
     (folder / "runs").mkdir(exist_ok=True)
-    (folder / "runs" / f"{done.id}.json").write_text(
-        json.dumps(asdict(done)) + "\n", encoding="utf-8"
+    (folder / "runs" / f"{result.id}.json").write_text(
+        json.dumps(asdict(result)) + "\n", encoding="utf-8"
     )
-    return done
+    return result
 
 
 def measured(program: Path, department: str, n: int, scheme: str) -> Run:
-    """Run a department of a program once. Raises UsageError for what cannot be asked."""
+    """Run a department of a program once. Raises UsageError if it cannot be run so."""
     if department not in DEPARTMENTS:
         raise UsageError(f"there is no department {department!r}: {', '.join(DEPARTMENTS)}")
     if not 1 <= n <= MOST:
@@ -267,67 +269,67 @@ def _from_site(path: Path, n: int, scheme: str) -> Run:
         site = world.site("right" if scheme == "https" else "plain")
         delay_s = 0.0 if department == "ledger" else _DELAY_S
         pages = [secrets.token_hex(4) for _ in range(n)]
-        asks = [{"url": f"{site.url}/delay/{delay_s}?page={page}"} for page in pages]
-        job = _job(asks, world.bundle)
+        requests = [{"url": f"{site.url}/delay/{delay_s}?page={page}"} for page in pages]
+        job = _job(requests, world.bundle)
         is_countable = department == "ledger"
         outcome = room.run(
             STACK, path, [job], countable=is_countable, with_siblings=True,
-            beside=lambda _: progress.reach(site.seen().requests),
+            observer=lambda _: progress.reach(site.seen().requests),
         )  # fmt: skip
         answers = outcome.answers[0].get("answers", [])
-        came = sum(
-            each.get("status") == 200 and site.word(page) in each["body"]
-            for page, each in zip(pages, answers, strict=False)
+        right_pages = sum(
+            reply.get("status") == 200 and site.word(page) in reply["body"]
+            for page, reply in zip(pages, answers, strict=False)
         )
-        seen = site.seen()
+        counts = site.seen()
         return Run(
-            department, scheme, n, came, seen.peak_in_flight, len(seen.connections),
+            department, scheme, n, right_pages, counts.peak_in_flight, len(counts.connections),
             outcome.loads if is_countable else None, {},
         )  # fmt: skip
 
 
 def _from_store(path: Path, n: int) -> Run:
-    known, ids = stock.books(), stock.ids()[:n]
+    books, ids = stock.books(), stock.ids()[:n]
     with store.open_store(delay_s=_DELAY_S) as open_, Progress(n, "shelf", "book"):
-        asks = [{"url": f"{open_.url}/book?id={book}"} for book in ids]
-        outcome = room.run(STACK, path, [_job(asks, open_.ca_file)], with_siblings=True)
+        requests = [{"url": f"{open_.url}/book?id={book}"} for book in ids]
+        outcome = room.run(STACK, path, [_job(requests, open_.ca_file)], with_siblings=True)
         answers = outcome.answers[0].get("answers", [])
-        came = sum(
-            each.get("status") == 200 and json.loads(each["body"]) == known[book]
-            for book, each in zip(ids, answers, strict=False)
+        right_pages = sum(
+            reply.get("status") == 200 and json.loads(reply["body"]) == books[book]
+            for book, reply in zip(ids, answers, strict=False)
         )
-        counted = open_.counters()
+        counts = open_.counters()
         return Run(
-            "shelf", "https", n, came, None, counted["connections"], outcome.loads,
-            counted["protocols"],
+            "shelf", "https", n, right_pages, None, counts["connections"], outcome.loads,
+            counts["protocols"],
         )  # fmt: skip
 
 
 def _from_slow_handshakes(path: Path, n: int) -> Run:
-    """Of the notices: how many handshakes the server has in hand at once."""
+    """Run the notices, and count how many handshakes the server has in hand at once."""
     pages = [secrets.token_hex(4) for _ in range(n)]
     slow = SlowToShakeHands(handshake_s=_HANDSHAKE_S)
     with slow as server, Progress(n, "notices over https", "notice") as progress:
-        asks = [{"url": f"{server.url}/?page={page}"} for page in pages]
+        requests = [{"url": f"{server.url}/?page={page}"} for page in pages]
         # The system's own certificates would take their time in each handshake, too.
         variables = {"SSL_CERT_FILE": str(server.ca_file), "SSL_CERT_DIR": str(server.folder / "-")}
-        job = _job(asks, server.ca_file)
+        job = _job(requests, server.ca_file)
         outcome = room.run(
             STACK, path, [job], countable=False, with_siblings=True, variables=variables,
-            beside=lambda _: progress.reach(server.counters()["handshakes"]),
+            observer=lambda _: progress.reach(server.counters()["handshakes"]),
         )  # fmt: skip
         answers = outcome.answers[0].get("answers", [])
-        came = sum(
-            each.get("status") == 200 and json.loads(each["body"])["args"]["page"] == [page]
-            for page, each in zip(pages, answers, strict=False)
+        right_pages = sum(
+            reply.get("status") == 200 and json.loads(reply["body"])["args"]["page"] == [page]
+            for page, reply in zip(pages, answers, strict=False)
         )
-        counted = server.counters()
-    peak, connections = counted["peak_handshakes"], counted["handshakes"]
-    return Run("notices", "https", n, came, peak, connections, None, {})
+        counts = server.counters()
+    peak, connections = counts["peak_handshakes"], counts["handshakes"]
+    return Run("notices", "https", n, right_pages, peak, connections, None, {})
 
 
-def _job(asks: list[dict[str, str]], bundle: Path | None) -> dict[str, Any]:
-    return {"function": "fetch", "how": "map", "asks": asks, "verify": str(bundle)}
+def _job(requests: list[dict[str, str]], bundle: Path | None) -> dict[str, Any]:
+    return {"function": "fetch", "how": "map", "asks": requests, "verify": str(bundle)}
 
 
 def answer(folder: Path, culprit: str, evidence: list[str]) -> str:
@@ -337,26 +339,26 @@ def answer(folder: Path, culprit: str, evidence: list[str]) -> str:
     if culprit not in CULPRITS:
         raise UsageError(f"there is no culprit {culprit!r}; choose one of: {', '.join(CULPRITS)}")
     runs = []
-    for each in evidence:
-        if (run := _kept(folder, each)) is None:
-            raise UsageError(f"there is no run {each!r} in {folder / 'runs'}")
+    for id_ in evidence:
+        if (run := _load_run(folder, id_)) is None:
+            raise UsageError(f"there is no run {id_!r} in {folder / 'runs'}")
         runs.append(run)
     path = folder / "answer.json"
     path.write_text(json.dumps({"culprit": culprit, "evidence": evidence}) + "\n", encoding="utf-8")
-    has = words.join(run.shows.partition(":")[0] for run in runs) or "no run"
-    kinds = {shown.partition(":")[0] for shown in _SHOWN_BY[culprit]}
+    proof = words.join(run.shows.partition(":")[0] for run in runs) or "no run"
+    kinds = {shows.partition(":")[0] for shows in _SHOWN_BY[culprit]}
     lacks = sorted(kinds - {run.shows.partition(":")[0] for run in runs})
     needs = f"such an answer needs {len(kinds)} {words.of_number(len(kinds), 'kinds')} of runs"
-    more = f"still missing: {words.join(lacks)}" if lacks else "all are there"
-    return f"{path}: {culprit}, with {has}; {needs}; {more}. Whether it is right, the marks say."
+    rest = f"still missing: {words.join(lacks)}" if lacks else "all are there"
+    return f"{path}: {culprit}, with {proof}; {needs}; {rest}. Whether it is right, the marks say."
 
 
-def _kept(folder: Path, id_: str) -> Run | None:
-    """The run of that id in a folder; None where there is none, or where it was changed."""
+def _load_run(folder: Path, id_: str) -> Run | None:
+    """Return the run of that id in a folder; None if it is missing or was changed."""
     try:
-        found = Run(**json.loads((folder / "runs" / f"{Path(id_).name}.json").read_text()))
-        can_be_made = type(found.n) is int and 1 <= found.n <= MOST and found.shows
-        return found if can_be_made and found.id == id_ else None
+        run = Run(**json.loads((folder / "runs" / f"{Path(id_).name}.json").read_text()))
+        can_be_made = type(run.n) is int and 1 <= run.n <= MOST and run.shows
+        return run if can_be_made and run.id == id_ else None
     except (OSError, ValueError, TypeError, AssertionError):  # written by hand
         return None
 
@@ -382,71 +384,71 @@ class Mark:
 
 def mark(folder: Path, secret: bytes) -> list[Mark]:
     """Judge each student's folder below a folder. Runs that serve as evidence are made again."""
-    found = sorted(path.parent for path in folder.glob("**/case.json"))
-    if not found:
+    folders = sorted(path.parent for path in folder.glob("**/case.json"))
+    if not folders:
         raise UsageError(f"there is no whodunit below {folder}: no case.json")
-    with Progress(len(found), "marking", "answer") as progress:
+    with Progress(len(folders), "marking", "answer") as progress:
         marks = []
-        for each in found:
-            marks.append(_mark(each, secret))
+        for student in folders:
+            marks.append(_mark(student, secret))
             progress.step()
-    times = Counter(each.name for each in marks)
+    times = Counter(mark.name for mark in marks)
     return [
-        replace(each, evidence=_TWICE) if times[each.name] > 1 and each.was else each
-        for each in marks
+        replace(mark, evidence=_TWICE) if times[mark.name] > 1 and mark.was else mark
+        for mark in marks
     ]
 
 
 def _mark(folder: Path, secret: bytes) -> Mark:
     try:
         name = str(json.loads((folder / "case.json").read_text())["seed"])
-        said = json.loads((folder / "answer.json").read_text())
-        culprit, evidence = str(said["culprit"]), [str(each) for each in said["evidence"]]
+        answer = json.loads((folder / "answer.json").read_text())
+        culprit, evidence = str(answer["culprit"]), [str(id_) for id_ in answer["evidence"]]
     except (OSError, ValueError, KeyError, TypeError):
         return Mark(folder.name, "nothing", "", "there is no answer that can be read")
     if not _is_name(name) or culprit not in CULPRITS:
         return Mark(folder.name, "nothing", "", "no culprit is named, or no case that there is")
     was = culprit_of(name, secret)
-    return Mark(name, culprit, was, _judged(folder, culprit, was, evidence))
+    return Mark(name, culprit, was, _judge(folder, culprit, was, evidence))
 
 
-def _judged(folder: Path, culprit: str, was: str, evidence: list[str]) -> str:
-    """What is wrong with the evidence; nothing where it shows the culprit."""
-    runs = [_kept(folder, each) for each in evidence[:10]]
-    for id_, each in zip(evidence, runs, strict=False):
-        if each is None:
+def _judge(folder: Path, culprit: str, was: str, evidence: list[str]) -> str:
+    """Say what is wrong with the evidence; an empty string if it shows the culprit."""
+    runs = [_load_run(folder, id_) for id_ in evidence[:10]]
+    for id_, run in zip(evidence, runs, strict=False):
+        if run is None:
             return f"run {id_} is not there, or was changed"
-    shown = {each.shows for each in runs if each}
-    if missing := _SHOWN_BY.get(culprit, {"a culprit that there is"}) - shown:
+    shows = {run.shows for run in runs if run}
+    if missing := _SHOWN_BY.get(culprit, {"a culprit that there is"}) - shows:
         return "it does not show: " + "; ".join(sorted(missing))
     with World() as world:
         build(world.folder / "program", was)
-        for each in runs:
-            if each and each.shows in _SHOWN_BY[culprit]:
+        for run in runs:
+            if run and run.shows in _SHOWN_BY[culprit]:
                 for _ in range(TRIES):
-                    again = measured(world.folder / "program", each.department, each.n, each.scheme)
-                    if again.shows == each.shows:
+                    repeat = measured(world.folder / "program", run.department, run.n, run.scheme)
+                    if repeat.shows == run.shows:
                         break
                 else:
-                    return f"run {each.id}, made again, shows: {again.shows}"
+                    return f"run {run.id}, made again, shows: {repeat.shows}"
     return ""
 
 
 def marks_text(marks: list[Mark]) -> str:
-    """The class as lines, and its sums."""
-    width = max(len(each.name) for each in marks)
+    """Return the class as lines, with its sums."""
+    width = max(len(mark.name) for mark in marks)
     lines = [
-        f"{each.name:<{width}}  {'right' if each.is_right else 'wrong':<5}  said {each.said}, "
-        f"it was {each.was or '-'}; evidence: {each.evidence or 'shows it'}"
-        + (" (a false accusation)" if each.accuses_wrongly else "")
-        for each in marks
+        f"{mark.name:<{width}}  {'right' if mark.is_right else 'wrong':<5}  said {mark.said}, "
+        f"it was {mark.was or '-'}; evidence: {mark.evidence or 'shows it'}"
+        + (" (a false accusation)" if mark.accuses_wrongly else "")
+        for mark in marks
     ]
-    right, shown = (sum(map(bool, each)) for each in zip(
+    right, proven = (sum(map(bool, column)) for column in zip(
         *((mark.is_right, mark.is_right and not mark.evidence) for mark in marks), strict=True
     ))  # fmt: skip
-    false = sum(each.accuses_wrongly for each in marks)
+    false = sum(mark.accuses_wrongly for mark in marks)
     lines.append(
-        f"{len(marks)} answers: {right} right, {shown} of them shown by their evidence, "
+        f"{len(marks)} answers: {right} right, {proven} of them shown by their evidence, "
         f"{false} false accusation{'' if false == 1 else 's'}"
     )
     return "\n".join(lines)
@@ -479,13 +481,13 @@ th, td {{ text-align: left; padding: .15em .6em; border-bottom: 1px solid #bbb; 
 
 
 def marks_page(marks: list[Mark]) -> str:
-    """The class as a page of HTML that loads nothing: a sheet for the wall, whoever was accused
-    without having done anything on it too."""
+    """Return the class as a page of HTML that loads nothing: a sheet for the wall, which names
+    false accusations, too."""
     rows = []
-    for each in marks:
-        shown = "yes" if each.is_right and not each.evidence else "no"
-        verdict = "a false accusation" if each.accuses_wrongly else "right" * each.is_right
-        cells = (each.name, each.said, each.was or "-", shown, verdict)
+    for mark in marks:
+        proven = "yes" if mark.is_right and not mark.evidence else "no"
+        verdict = "a false accusation" if mark.accuses_wrongly else "right" * mark.is_right
+        cells = (mark.name, mark.said, mark.was or "-", proven, verdict)
         rows.append(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
     sums = marks_text(marks).splitlines()[-1]
     return _SHEET.format(rows="\n".join(rows), sums=escape(sums))

@@ -51,17 +51,17 @@ class Page(hosts.Handler):
     server: "Site"
 
     def do_GET(self) -> None:
-        asked = urlsplit(self.path)
-        page = parse_qs(asked.query).get("page", [""])[0]
+        url = urlsplit(self.path)
+        page = parse_qs(url.query).get("page", [""])[0]
         self.server.when.get(page, lambda: None)()
-        with self.server.request(self.client_address, page, self._shown()):
+        with self.server.request(self.client_address, page, self._client_name()):
             with contextlib.suppress(ValueError):
-                time.sleep(min(max(float(asked.path.rpartition("/")[2]), 0.0), LONGEST_S))
+                time.sleep(min(max(float(url.path.rpartition("/")[2]), 0.0), LONGEST_S))
         self.answer(
-            {"args": {"page": [page]}, "word": self.server.word(page), "shown": self._shown()}
+            {"args": {"page": [page]}, "word": self.server.word(page), "shown": self._client_name()}
         )
 
-    def _shown(self) -> str:
+    def _client_name(self) -> str:
         return hosts.Page.shown(self) if self.server.context else hosts.NOBODY  # type: ignore
 
 
@@ -75,34 +75,34 @@ class Site(hosts.Server):
         self.when: dict[str, Callable[[], object]] = {}
 
     def word(self, page: str) -> str:
-        """What an answer with this page has to say."""
+        """Return the word that an answer with this page has to carry."""
         return hmac.new(self._secret, page.encode(), hashlib.sha256).hexdigest()[:16]
 
     def reset(self) -> None:
-        """Count from nothing. A request that is still in flight does not come back."""
+        """Set all counts to zero. A request that is still in flight is not counted again."""
         self._seen = Seen()
 
     def seen(self) -> Seen:
-        """What was counted since the reset."""
+        """Return what was counted since the reset."""
         return self._seen
 
     @contextlib.contextmanager
-    def request(self, connection: tuple[str, int], page: str, shown: str) -> Iterator[None]:
-        """A request, in flight until its answer is known and not yet written: a client that asks
-        again when it has read the last answer is never in flight twice."""
-        seen = self._seen
+    def request(self, connection: tuple[str, int], page: str, client_name: str) -> Iterator[None]:
+        """Count a request, in flight until its answer is known and not yet written: a client that
+        asks again when it has read the last answer is never in flight twice."""
+        counts = self._seen
         with self._lock:
-            seen.requests += 1
-            seen.connections.add(connection)
-            seen.pages.append(page)
-            seen.shown.append(shown)
-            seen.in_flight += 1
-            seen.peak_in_flight = max(seen.peak_in_flight, seen.in_flight)
+            counts.requests += 1
+            counts.connections.add(connection)
+            counts.pages.append(page)
+            counts.shown.append(client_name)
+            counts.in_flight += 1
+            counts.peak_in_flight = max(counts.peak_in_flight, counts.in_flight)
         try:
             yield
         finally:
             with self._lock:
-                seen.in_flight -= 1
+                counts.in_flight -= 1
 
 
 class World(contextlib.ExitStack):
@@ -117,8 +117,8 @@ class World(contextlib.ExitStack):
 
     def __enter__(self) -> "World":
         super().__enter__()
-        made = self.enter_context(tempfile.TemporaryDirectory(prefix="casebook-class-"))
-        self.folder = Path(made)
+        folder = self.enter_context(tempfile.TemporaryDirectory(prefix="casebook-class-"))
+        self.folder = Path(folder)
         self._root, self._other = (trustme.CA(key_type=trustme.KeyType.ECDSA) for _ in "ab")
         authority, self.other_bundle = self.folder / "authority.pem", self.folder / "other.pem"
         self._root.cert_pem.write_to_path(authority)
@@ -128,34 +128,34 @@ class World(contextlib.ExitStack):
         return self
 
     def site(self, kind: str) -> Site:
-        """The site of one of KINDS, opened when it is first asked for. "right/1", "right/2" are
+        """Return the site of one of KINDS, opened at the first call. "right/1", "right/2" are
         others of the kind, each with a port of its own."""
         if kind not in self._sites:
-            of = kind.partition("/")[0]
-            context = None if of == "plain" else self._context(of)
+            base_kind = kind.partition("/")[0]
+            context = None if base_kind == "plain" else self._context(base_kind)
             self._sites[kind] = self.enter_context(Site(context))
         return self._sites[kind]
 
     def client_certificate(self, name: str) -> Path:
-        """A new client certificate with its key, for `name`."""
+        """Issue a client certificate with its key, for `name`, and return the path of its file."""
         path = self.folder / f"{name}.pem"
         issued = self._root.issue_cert(f"{name}.example", common_name=name)
         issued.private_key_and_cert_chain_pem.write_to_path(path)
         return path
 
     def _context(self, kind: str) -> ssl.SSLContext:
-        now, authority = datetime.now(UTC), self._root
+        today, authority = datetime.now(UTC), self._root
         names: tuple[str, ...] = hosts.NAMES
-        before, after = now - 9 * _DAY, now + 9 * _DAY
+        valid_from, valid_until = today - 9 * _DAY, today + 9 * _DAY
         if kind == "stranger":
             authority = self._other
         if kind == "wrong name":
             names = ("elsewhere.example",)
         if kind == "expired":
-            after = now - _DAY
+            valid_until = today - _DAY
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         issued = authority.issue_cert(
-            *names, not_before=before, not_after=after, key_type=trustme.KeyType.ECDSA
+            *names, not_before=valid_from, not_after=valid_until, key_type=trustme.KeyType.ECDSA
         )
         issued.configure_cert(context)
         self._root.configure_trust(context)

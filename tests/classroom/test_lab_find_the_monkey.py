@@ -24,7 +24,7 @@ def own_runs_once():
         return answers[question]
 
     with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(Bench, "_measured", measured)
+        patching.setattr(Bench, "_measure", measured)
         yield
 
 

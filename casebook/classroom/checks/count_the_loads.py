@@ -50,11 +50,11 @@ OF_PATHS = {
 
 
 def grade(file: Path, report: Report, bench: Bench) -> None:
-    """Add to the report what was found of a submission."""
+    """Add what was found of a submission to the report."""
     with World() as world:
-        its = {"bundle": world.bundle} if bench.can_run(STACK) else {"countable": False}
-        within = bench.room(STACK)
-        entered = prediction.entered(STACK, within, file, report, 24, NAMES, **its)
+        options = {"bundle": world.bundle} if bench.can_run(STACK) else {"countable": False}
+        stack_here = bench.room(STACK)
+        entered = prediction.entered(STACK, stack_here, file, report, 24, NAMES, **options)
         if entered is None:
             return
         names, guess = entered
@@ -62,19 +62,19 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
         truth = f"stock requests: {rows['A']['loads']} loads"
         prediction.give(report, guess, truth, rows["A"]["machine"])
         if bench.can_run(STACK):
-            _conforms(world, file, report, _loads(world, file, report))
+            _grade_questions(world, file, report, _grade_loads(world, file, report))
         else:
             _leave_get(report)
-        _explains(names, rows, report)
+        _grade_explanation(names, rows, report)
 
 
 def record(bench: Bench) -> None:
-    """Ask all that may be asked of any submission."""
+    """Make all runs that any submission may need."""
     with World() as world:
         _rows(bench, world)
 
 
-def _asks(world: World, kind: str, count: int, delay_s: float, **options: Any) -> list[dict]:
+def _requests(world: World, kind: str, count: int, delay_s: float, **options: Any) -> list[dict]:
     site = world.site(kind)
     return [
         {"url": f"{site.url}/delay/{delay_s}?page={secrets.token_hex(4)}", "options": options}
@@ -82,18 +82,19 @@ def _asks(world: World, kind: str, count: int, delay_s: float, **options: Any) -
     ]
 
 
-def _right(world: World, kind: str, ask: dict, answer: dict) -> bool:
-    """Whether an answer is the one that only the site can give."""
-    page = ask["url"].rpartition("=")[2]
+def _is_right(world: World, kind: str, request: dict, answer: dict) -> bool:
+    """Check whether an answer is the one that only the site can give."""
+    page = request["url"].rpartition("=")[2]
     return answer.get("status") == 200 and world.site(kind).word(page) in answer["body"]
 
 
-def _at_once(world: World, file: Path | None, function: str, how: str, count: int, **options: Any):
-    """Requests of a function: (what came, asks, answers, loads, what the site saw)."""
-    delay_s = DELAY_S if how == "at once" else 0.0
-    site, asks = world.site("right"), _asks(world, "right", count, delay_s, **options)
+def _fetch(world: World, file: Path | None, function: str, manner: str, count: int, **options: Any):
+    """Have a function fetch pages. Returns the outcome, how many answers are right, how many loads
+    there were, and what the site saw."""
+    delay_s = DELAY_S if manner == "at once" else 0.0
+    site, requests = world.site("right"), _requests(world, "right", count, delay_s, **options)
     site.reset()
-    job = {"function": function, "how": how, "asks": asks}
+    job = {"function": function, "how": manner, "asks": requests}
     with opens.of(world.bundle) as opened:
         outcome = room.run(
             STACK, file, [job], bundle=world.bundle,
@@ -102,59 +103,59 @@ def _at_once(world: World, file: Path | None, function: str, how: str, count: in
     # Told as they happen; and what the system saw opened by no Python code can only be OpenSSL's.
     loads = max(outcome.loads, (opened.count or 0) - outcome.reads)
     answers = outcome.answers[0].get("answers", [])
-    good = sum(_right(world, "right", *each) for each in zip(asks, answers, strict=False))
+    good = sum(_is_right(world, "right", *pair) for pair in zip(requests, answers, strict=False))
     return outcome, good, loads, site.seen()
 
 
 def _rows(bench: Bench, world: World) -> dict[str, dict[str, Any]]:
-    """What stock requests does: the rows that an explanation is picked from."""
-    ways = {
+    """Return what stock requests does: the rows that an explanation is picked from."""
+    variants = {
         "A": ("30 threads, requests.get in each", "requests.get", "at once"),
         "B": ("one thread, 30 times requests.get", "requests.get", "one by one"),
         "C": ("one thread, one Session, 30 times get", "one session", "one by one"),
     }
     rows = {}
-    for letter, (what, function, how) in ways.items():
-        measure = partial(_counted, world, function, how)
-        asked = {"function": function, "how": how, "count": THREADS}
-        counted = bench.ask([STACK], asked, measure, _as_counts)
-        threads = THREADS if how == "at once" else 1
-        rows[letter] = {"what": what, "threads": threads} | counted
+    for letter, (label, function, manner) in variants.items():
+        measure = partial(_count_stock, world, function, manner)
+        parameters = {"function": function, "how": manner, "count": THREADS}
+        counts = bench.ask([STACK], parameters, measure, _as_counts)
+        threads = THREADS if manner == "at once" else 1
+        rows[letter] = {"what": label, "threads": threads} | counts
     return rows
 
 
-def _counted(world: World, function: str, how: str) -> dict[str, Any]:
-    """What stock requests comes to, counted now."""
-    _, _, loads, seen = _at_once(world, None, function, how, THREADS)
-    return {"requests": seen.requests, "connections": len(seen.connections), "loads": loads}
+def _count_stock(world: World, function: str, manner: str) -> dict[str, Any]:
+    """Count what stock requests does, now."""
+    _, _, loads, counts = _fetch(world, None, function, manner, THREADS)
+    return {"requests": counts.requests, "connections": len(counts.connections), "loads": loads}
 
 
-def _as_counts(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: int(found[name]) for name in ("requests", "connections", "loads")}
+def _as_counts(answer: dict[str, Any]) -> dict[str, Any]:
+    return {name: int(answer[name]) for name in ("requests", "connections", "loads")}
 
 
-def _counted_in_words(value: int, nouns: str) -> str:
-    return f"{value} {words.of_number(value, nouns)}"
+def _count_in_words(count: int, nouns: str) -> str:
+    return f"{count} {words.of_number(count, nouns)}"
 
 
-def _loads(world: World, file: Path, report: Report) -> dict[str, str]:
-    """Of each way to say verify=, how often it loads for how many threads, in words; only of those
-    in which anything is shared."""
-    more = 11 + secrets.randbelow(14)
+def _grade_loads(world: World, file: Path, report: Report) -> dict[str, str]:
+    """Grade how often each way to say verify= loads, for how many threads. Returns it in words, for
+    the ways in which threads share anything."""
+    threads = 11 + secrets.randbelow(14)
     shared = {}
-    for count, points, way, options in (
+    for count, points, manner, options in (
         (THREADS, 4, TRUE, {}),
-        (more, 3, PATH, {"verify": str(world.bundle)}),
+        (threads, 3, PATH, {"verify": str(world.bundle)}),
     ):
-        outcome, good, loads, seen = _at_once(world, file, "get", "at once", count, **options)
+        outcome, good, loads, counts = _fetch(world, file, "get", "at once", count, **options)
         report.stopped = report.stopped or outcome.stopped
-        found = f"{count} threads: {_counted_in_words(loads, 'loads')}"
-        if good < count or seen.requests != count:
+        message = f"{count} threads: {_count_in_words(loads, 'loads')}"
+        if good < count or counts.requests != count:
             bad = outcome.answers[0].get("error") or next(
-                (each["error"] for each in outcome.answers[0]["answers"] if "error" in each),
+                (reply["error"] for reply in outcome.answers[0]["answers"] if "error" in reply),
                 "answers that the server did not give",
             )
-            found = f"{good} of {count} answers were right, {seen.requests} requests: {bad}"
+            message = f"{good} of {count} answers were right, {counts.requests} requests: {bad}"
             hint = "Every thread has to get the page that it asked for, from the server."
             loads = -1
         elif loads >= count:
@@ -166,23 +167,23 @@ def _loads(world: World, file: Path, report: Report) -> dict[str, str]:
         else:
             hint = "Nothing was loaded: then what were the certificates checked against?"
         if 0 <= loads < count:
-            shared[way] = found
-        report.give(f"{count} threads load once ({way})", loads == 1, points, found, hint)
-        if way == TRUE:
-            at_a_time = _counted_in_words(seen.peak_in_flight, "requests")
+            shared[manner] = message
+        report.give(f"{count} threads load once ({manner})", loads == 1, points, message, hint)
+        if manner == TRUE:
+            at_a_time = _count_in_words(counts.peak_in_flight, "requests")
             report.give(
-                "and are under way at once", loads >= 0 and seen.peak_in_flight > 1, 2,
+                "and are under way at once", loads >= 0 and counts.peak_in_flight > 1, 2,
                 f"with the server at a time: {at_a_time}",
                 "Hold the lock while you load, not while you fetch.",
             )  # fmt: skip
     return shared
 
 
-def _conforms(world: World, file: Path, report: Report, shared: dict[str, str]) -> None:
-    """Ask the twelve questions. Where only verify=True shares anything, those that need no path of
-    their own are asked with it, and the others do not count: what shares nothing can mix nothing
-    up."""
-    bundle, other = str(world.bundle), str(world.other_bundle)
+def _grade_questions(world: World, file: Path, report: Report, shared: dict[str, str]) -> None:
+    """Ask the twelve questions. If only verify=True shares anything, the questions that need no
+    path of their own are asked with it, and the others do not count: what shares nothing can mix
+    nothing up."""
+    bundle, other_bundle = str(world.bundle), str(world.other_bundle)
     alice, bob = (str(world.client_certificate(name)) for name in ("alice", "bob"))
     changing = world.folder / "changing.pem"
     changing.write_bytes(world.bundle.read_bytes())
@@ -198,54 +199,54 @@ def _conforms(world: World, file: Path, report: Report, shared: dict[str, str]) 
         ("expired", trusting, "refused"),
         ("stranger", {"verify": False}, "nobody"),
         ("stranger", trusting, "refused"),
-        ("stranger", {"verify": other}, "nobody"),
-        ("right", {"verify": other}, "refused"),
+        ("stranger", {"verify": other_bundle}, "nobody"),
+        ("right", {"verify": other_bundle}, "refused"),
         ("right", trusting | {"cert": alice}, "alice"),
         ("right", trusting, "nobody"),
         ("right", trusting | {"cert": bob}, "bob"),
         ("right", {"verify": str(changing)}, "nobody"),
         ("right", {"verify": str(changing)}, "refused"),
     ]
-    asks = [_asks(world, kind, 1, 0, **options)[0] for kind, options, _ in plan]
+    requests = [_requests(world, kind, 1, 0, **options)[0] for kind, options, _ in plan]
     site = world.site("right")
-    site.when[asks[-2]["url"].rpartition("=")[2]] = lambda: os.replace(turned, changing)
+    site.when[requests[-2]["url"].rpartition("=")[2]] = lambda: os.replace(turned, changing)
     site.reset()
     # The first four questions are asked again between the others, in an order drawn by lot, each of
     # a site that nobody has seen before. What goes by the number of a call, by a port, or by a look
     # at all that will be asked, refuses a right certificate or accepts another.
-    again = [0, 1, 2, 3, *(secrets.randbelow(4) for _ in range(2 + secrets.randbelow(6)))]
-    secrets.SystemRandom().shuffle(again)
-    between = sorted(random.SystemRandom().choices(range(1, len(plan) - 1), k=len(again)))
-    asked = [*zip(plan, asks, range(len(plan)), strict=True)]
-    for number, place in zip(again, reversed(between), strict=True):
-        kind, options, wanted = plan[number]
-        site_of_its_own = f"{kind}/{len(asked)}"
-        ask = _asks(world, site_of_its_own, 1, 0, **options)[0]
-        asked.insert(place, ((site_of_its_own, options, wanted), ask, number))
-    job = {"function": "get", "how": "one by one", "asks": [ask for _, ask, _ in asked]}
+    repeats = [0, 1, 2, 3, *(secrets.randbelow(4) for _ in range(2 + secrets.randbelow(6)))]
+    secrets.SystemRandom().shuffle(repeats)
+    positions = sorted(random.SystemRandom().choices(range(1, len(plan) - 1), k=len(repeats)))
+    series = [*zip(plan, requests, range(len(plan)), strict=True)]
+    for number, place in zip(repeats, reversed(positions), strict=True):
+        kind, options, expected = plan[number]
+        site_of_its_own = f"{kind}/{len(series)}"
+        request = _requests(world, site_of_its_own, 1, 0, **options)[0]
+        series.insert(place, ((site_of_its_own, options, expected), request, number))
+    job = {"function": "get", "how": "one by one", "asks": [request for _, request, _ in series]}
     outcome = room.run(STACK, file, [job], bundle=world.bundle)
     report.stopped = report.stopped or outcome.stopped
-    answers = outcome.answers[0].get("answers") or [outcome.answers[0]] * len(asked)
-    found = [""] * len(plan)
-    for ((kind, _, wanted), ask, number), answer in zip(asked, answers, strict=True):
-        found[number] = found[number] or _wrong(world, kind, wanted, ask, answer)
-    found[-2:] = [found[-2] or found[-1]]  # before and after the change: one question
-    why = (
+    answers = outcome.answers[0].get("answers") or [outcome.answers[0]] * len(series)
+    errors = [""] * len(plan)
+    for ((kind, _, expected), request, number), answer in zip(series, answers, strict=True):
+        errors[number] = errors[number] or _find_fault(world, kind, expected, request, answer)
+    errors[-2:] = [errors[-2] or errors[-1]]  # before and after the change: one question
+    reason = (
         f"These count as soon as {PATH} is shared, too." if shared else
         "These count as soon as something is shared: what shares nothing can mix nothing up."
     )  # fmt: skip
-    for question, wrong in zip(QUESTIONS, found, strict=True):
+    for question, wrong in zip(QUESTIONS, errors, strict=True):
         counts = bool(shared) and not (only_true and question in OF_PATHS)
         hint = "Which of your contexts was used for this call, and is that all it depends on?"
         if not (counts or wrong):
-            hint, why = why, ""  # once
+            hint, reason = reason, ""  # once
         right = "yes" if counts else "as requests does; it does not count yet"
         report.give(question, counts and not wrong, 1, wrong or right, hint)
 
 
-def _wrong(world: World, kind: str, wanted: str, ask: dict, answer: dict) -> str:
-    """What is wrong with an answer, in words; nothing where it is right."""
-    if wanted == "refused":
+def _find_fault(world: World, kind: str, expected: str, request: dict, answer: dict) -> str:
+    """Say what is wrong with an answer; an empty string if it is right."""
+    if expected == "refused":
         if "error" not in answer:
             return "the page came: it was not refused"
         about = answer.get("kind", "") + answer["error"]
@@ -253,41 +254,43 @@ def _wrong(world: World, kind: str, wanted: str, ask: dict, answer: dict) -> str
         return "" if is_refusal else f"it failed for another reason: {answer['error']}"
     if "error" in answer:
         return f"it failed: {answer['error']}"
-    if not _right(world, kind, ask, answer):
+    if not _is_right(world, kind, request, answer):
         return "that is not what the server answered"
-    shown = re.search(r'"shown": "(\w+)"', answer["body"])
-    if shown and shown[1] == wanted:
+    match = re.search(r'"shown": "(\w+)"', answer["body"])
+    if match and match[1] == expected:
         return ""
-    return f"the server was shown {shown[1] if shown else 'something else'}, not {wanted}"
+    return f"the server was shown {match[1] if match else 'something else'}, not {expected}"
 
 
 def _leave_get(report: Report) -> None:
-    for what, of in (
+    for label, total in (
         (f"{THREADS} threads load once ({TRUE})", 4),
         ("and are under way at once", 2),
         (f"another number of threads loads once ({PATH})", 3),
         *((question, 1) for question in QUESTIONS),
     ):
-        report.leave(what, of, STACK)
+        report.leave(label, total, STACK)
 
 
-def _explains(names: dict[str, Any], rows: dict[str, dict[str, Any]], report: Report) -> None:
-    """Loads go with what is the same number in every row; the rows that say so rule the others
-    out."""
+def _grade_explanation(
+    names: dict[str, Any], rows: dict[str, dict[str, Any]], report: Report
+) -> None:
+    """Grade what the loads go with, and the rows that show it: the number that equals the loads in
+    every row, and rows that rule the others out."""
     for letter, row in rows.items():
         report.notes.append(
             f"Row {letter}: {row['what']}: "
-            + ", ".join(_counted_in_words(row[noun], noun) for noun in NOUNS)
+            + ", ".join(_count_in_words(row[noun], noun) for noun in NOUNS)
             + of_machine(row["machine"])
         )
     candidates = ("threads", "requests", "connections")
-    truth = [what for what in candidates if all(row[what] == row["loads"] for row in rows.values())]
+    truth = [noun for noun in candidates if all(row[noun] == row["loads"] for row in rows.values())]
     letters = picked(names["BECAUSE"])
     ruled_out = {
-        what
-        for what in candidates
+        noun
+        for noun in candidates
         for letter in letters & rows.keys()
-        if rows[letter][what] != rows[letter]["loads"]
+        if rows[letter][noun] != rows[letter]["loads"]
     }
     right = [names["LOADS_GO_WITH"]] == truth and ruled_out == {*candidates} - {*truth}
     report.give(

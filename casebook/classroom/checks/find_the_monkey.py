@@ -34,41 +34,41 @@ _SHOWN = ("n", "delay_s", "wall_s", "peak_in_flight", "statuses")
 
 
 def grade(file: Path, report: Report, bench: Bench) -> None:
-    """Add to the report what was found of a submission."""
-    within = bench.room(STACK)
-    entered = prediction.entered(STACK, within, file, report, 20, NAMES, countable=False)
+    """Add what was found of a submission to the report."""
+    stack_here = bench.room(STACK)
+    entered = prediction.entered(STACK, stack_here, file, report, 20, NAMES, countable=False)
     if entered is None:
         return
     names, guess = entered
     with World() as world:
-        whole = _own_run(bench, world, "all")
-        truth = f"the server had at most {whole['peak_in_flight']} in hand"
-        prediction.give(report, guess, truth, whole["machine"])
-        since = _since(bench, world)
-        before = _own_run(bench, world, f"before {since['name']}")
-        _names(bench, names, since, report)
-        _verdicts(bench, world, within, file, [whole, before], report)
+        full_run = _own_run(bench, world, "all")
+        truth = f"the server had at most {full_run['peak_in_flight']} in hand"
+        prediction.give(report, guess, truth, full_run["machine"])
+        blocker = _find_blocker(bench, world)
+        run_before = _own_run(bench, world, f"before {blocker['name']}")
+        _grade_names(bench, names, blocker, report)
+        _grade_verdicts(bench, world, stack_here, file, [full_run, run_before], report)
         if bench.can_run(STACK):
-            _mended(world, file, report)
+            _grade_mend(world, file, report)
         else:
-            _leave_mended(report)
-        _explains(bench, world, names["BECAUSE"], whole, before, report)
+            _leave_mend(report)
+        _grade_explanation(bench, world, names["BECAUSE"], full_run, run_before, report)
 
 
 def record(bench: Bench) -> None:
-    """Ask all that may be asked of any submission."""
+    """Make all runs that any submission may need."""
     with World() as world:
         for n in _SOME:
             _own_run(bench, world, "free", n)
         _own_run(bench, world, "all", 3, 0.05)
         _own_run(bench, world, "free", 4, 1.0)
-        for what in ("all", "broken", f"before {_since(bench, world)['name']}"):
-            _own_run(bench, world, what, 5 if what == "broken" else 10)
+        for part in ("all", "broken", f"before {_find_blocker(bench, world)['name']}"):
+            _own_run(bench, world, part, 5 if part == "broken" else 10)
         _own_run(bench, world, "all", kind="plain")
         _whose_context(bench)
 
 
-def _asks(world: World, n: int, delay_s: float, kind: str = "right") -> list[dict[str, Any]]:
+def _requests(world: World, n: int, delay_s: float, kind: str = "right") -> list[dict[str, Any]]:
     url = world.site(kind).url
     return [
         {"url": f"{url}/delay/{delay_s}?page={secrets.randbelow(10**9)}", "options": {}}
@@ -76,98 +76,110 @@ def _asks(world: World, n: int, delay_s: float, kind: str = "right") -> list[dic
     ]
 
 
-def _observed(
-    world: World, n: int, delay_s: float, kind: str, jobs: tuple[dict[str, Any], ...], **how: Any
+def _observe(
+    world: World,
+    n: int,
+    delay_s: float,
+    kind: str,
+    jobs: tuple[dict[str, Any], ...],
+    **options: Any,
 ) -> tuple[dict[str, Any], room.Outcome]:
-    """A run that fetches pages with grequests after `jobs`: (as `verdict` gets it, what came)."""
-    asks, site = _asks(world, n, delay_s, kind), world.site(kind)
-    fetch = {"function": "grequests.map", "how": "map", "asks": asks, "verify": str(world.bundle)}
+    """Fetch pages with grequests after `jobs`. Returns the run, as `verdict` gets it, and its
+    outcome."""
+    requests, site = _requests(world, n, delay_s, kind), world.site(kind)
+    fetch = {
+        "function": "grequests.map",
+        "how": "map",
+        "asks": requests,
+        "verify": str(world.bundle),
+    }
     site.reset()
-    outcome = room.run(jobs=[*jobs, fetch], countable=False, **how)
-    seen, came = site.seen(), outcome.answers[-1]
-    # Whoever asks for more, beside, may have two in hand at a time and be serial all the same.
-    at_most_once = seen.requests <= n
+    outcome = room.run(jobs=[*jobs, fetch], countable=False, **options)
+    counts, answer = site.seen(), outcome.answers[-1]
+    # A submission that also asks for more may have two in hand at a time and still be serial.
+    at_most_once = counts.requests <= n
     statuses = [
-        each.get("status")
-        if at_most_once and site.word(ask["url"].rpartition("=")[2]) in each.get("body", "")
+        reply.get("status")
+        if at_most_once and site.word(request["url"].rpartition("=")[2]) in reply.get("body", "")
         else None
-        for ask, each in zip(asks, came.get("answers", []), strict=False)
+        for request, reply in zip(requests, answer.get("answers", []), strict=False)
     ]  # fmt: skip
     run = {
-        "n": n, "delay_s": delay_s, "wall_s": came.get("wall_s"),
-        "peak_in_flight": seen.peak_in_flight,
-        "statuses": statuses or [None] * n, "over": _OVER[kind], "requests": seen.requests,
+        "n": n, "delay_s": delay_s, "wall_s": answer.get("wall_s"),
+        "peak_in_flight": counts.peak_in_flight,
+        "statuses": statuses or [None] * n, "over": _OVER[kind], "requests": counts.requests,
     }  # fmt: skip
     return run, outcome
 
 
 def _own_run(
-    bench: Bench, world: World, what: str, n: int = 10, delay_s: float = DELAY_S,
+    bench: Bench, world: World, part: str, n: int = 10, delay_s: float = DELAY_S,
     kind: str = "right",
 ) -> dict[str, Any]:  # fmt: skip
-    """A run of the grader's own: as _observed has it, and `machine`. what: "all", "until NAME" or
-    "before NAME" (of an import), or one of _OTHERS."""
-    asked = {"what": what, "n": n, "delay_s": delay_s, "over": _OVER[kind]}
+    """Return one of the grader's own runs, as from _observe, with `machine`. part: "all",
+    "until NAME" or "before NAME" (of an import), or one of _OTHERS."""
+    parameters = {"what": part, "n": n, "delay_s": delay_s, "over": _OVER[kind]}
 
     def measure() -> dict[str, Any]:
-        how: dict[str, Any] = {"stack": STACK, "file": None, "program": _program(world, what)}
-        return _observed(world, n, delay_s, kind, (), **how)[0]
+        options: dict[str, Any] = {"stack": STACK, "file": None, "program": _program(world, part)}
+        return _observe(world, n, delay_s, kind, (), **options)[0]
 
-    return bench.ask([STACK], asked | {"program": _program_is()}, measure, _as_run)
+    return bench.ask([STACK], parameters | {"program": _program_is()}, measure, _as_run)
 
 
 def _program_is() -> str:
-    """A digest of the program's text: that of its syntax tree differs from Python to Python, and a
-    machine file is asked by another one than it was saved by."""
+    """Return a digest of the program's text. Its syntax tree would not do: that differs between
+    Pythons, and a machine file may come from another one."""
     return digests.digest([path.read_text() for path in sorted(PROGRAM.rglob("*.py"))])
 
 
-def _as_run(found: dict[str, Any]) -> dict[str, Any]:
-    """A run's raw answer, of whatever machine. Raises what is wrong with one that is none."""
-    if not all(status is None or type(status) is int for status in found["statuses"]):
-        raise ValueError(f"no list of statuses: {found['statuses']}")
-    whole = {name: int(found[name]) for name in ("n", "peak_in_flight", "requests")}
-    timed = {name: float(found[name]) for name in ("delay_s", "wall_s")}
-    return whole | timed | {"statuses": found["statuses"], "over": str(found["over"])}
+def _as_run(answer: dict[str, Any]) -> dict[str, Any]:
+    """Check the raw answer of a run on any machine, and return its values. Raises what is wrong
+    with it."""
+    if not all(status is None or type(status) is int for status in answer["statuses"]):
+        raise ValueError(f"no list of statuses: {answer['statuses']}")
+    counts = {name: int(answer[name]) for name in ("n", "peak_in_flight", "requests")}
+    times = {name: float(answer[name]) for name in ("delay_s", "wall_s")}
+    return counts | times | {"statuses": answer["statuses"], "over": str(answer["over"])}
 
 
-def _program(world: World, what: str) -> Path:
-    """The program of a run of the grader's own."""
-    if what == "all":
+def _program(world: World, part: str) -> Path:
+    """Return the program of one of the grader's own runs."""
+    if part == "all":
         return PROGRAM / "nightly.py"
-    if what in _OTHERS:
-        path = world.folder / f"{what}.py"
-        path.write_text(_OTHERS[what])
+    if part in _OTHERS:
+        path = world.folder / f"{part}.py"
+        path.write_text(_OTHERS[part])
         return path
-    how, name = what.split()
-    return _until(world, name, including=how == "until")
+    preposition, name = part.split()
+    return _write_part(world, name, including=preposition == "until")
 
 
 def told(run: dict[str, Any]) -> str:
-    """The verdict that a run deserves: "no timing" where not every page came."""
+    """Return the verdict that a run deserves: "no timing" if a page is missing."""
     if any(status != 200 for status in run["statuses"]):
         return "no timing"
     return analysis.SERIAL if run["peak_in_flight"] <= 1 else analysis.CONCURRENT
 
 
 def _imports() -> list[str]:
-    """What nightly.py imports, in its order."""
+    """Return the names that nightly.py imports, in order."""
     tree = ast.parse((PROGRAM / "nightly.py").read_text(encoding="utf-8"))
-    return [each.names[0].name for each in tree.body if isinstance(each, ast.Import)]
+    return [node.names[0].name for node in tree.body if isinstance(node, ast.Import)]
 
 
-def _until(world: World, name: str, including: bool) -> Path:
-    """The program's imports up to that one, as a program."""
+def _write_part(world: World, name: str, including: bool) -> Path:
+    """Write the program's imports up to that one, as a program."""
     folder = world.folder / f"until-{name}-{including}"
     shutil.copytree(PROGRAM, folder)
     names = _imports()[: _imports().index(name) + including]
     path = folder / "part.py"
-    path.write_text("\n".join(f"import {each}" for each in [*names, "grequests"]))
+    path.write_text("\n".join(f"import {module}" for module in [*names, "grequests"]))
     return path
 
 
-def _since(bench: Bench, world: World) -> dict[str, str]:
-    """The first import after which the program is serial (name), and the machine it was so on."""
+def _find_blocker(bench: Bench, world: World) -> dict[str, str]:
+    """Return the first import after which the program is serial (name), and on which machine."""
     run: dict[str, Any] = {}
     for name in _imports():
         run = _own_run(bench, world, f"until {name}")
@@ -177,99 +189,110 @@ def _since(bench: Bench, world: World) -> dict[str, str]:
 
 
 def _whose_context(bench: Bench) -> dict[str, Any]:
-    """The module of urllib3's SSLContext when the program has imported all: `module`."""
+    """Return the module of urllib3's SSLContext after all the program's imports: `module`."""
 
     def measure() -> dict[str, Any]:
         job = {"function": "whose context", "how": "call", "args": []}
         program = PROGRAM / "nightly.py"
-        found = room.run(STACK, None, [job], countable=False, program=program).answers[0]
-        return {"module": found["value"][0]}
+        answer = room.run(STACK, None, [job], countable=False, program=program).answers[0]
+        return {"module": answer["value"][0]}
 
-    asked = {"what": "whose context", "program": _program_is()}
-    return bench.ask([STACK], asked, measure, lambda found: {"module": str(found["module"])})
+    parameters = {"what": "whose context", "program": _program_is()}
+    return bench.ask([STACK], parameters, measure, lambda answer: {"module": str(answer["module"])})
 
 
-def _names(bench: Bench, said: dict[str, Any], since: dict[str, str], report: Report) -> None:
-    package = str(said["PACKAGE"]).lower().replace("_", "-")
-    whose = _whose_context(bench)
-    right = package in ("pyopenssl", "openssl") and "pyopenssl" in whose["module"]
+def _grade_names(
+    bench: Bench, names: dict[str, Any], blocker: dict[str, str], report: Report
+) -> None:
+    package = str(names["PACKAGE"]).lower().replace("_", "-")
+    context = _whose_context(bench)
+    right = package in ("pyopenssl", "openssl") and "pyopenssl" in context["module"]
     report.give(
-        "which package waits", right, 2, f"you said {said['PACKAGE']!r}",
+        "which package waits", right, 2, f"you said {names['PACKAGE']!r}",
         "Whose class is the socket that urllib3 connects, when nightly.py has imported all?",
-        whose["machine"],
+        context["machine"],
     )  # fmt: skip
     report.give(
-        "since which import", said["SINCE"] == since["name"], 2, f"you said {said['SINCE']!r}",
+        "since which import", names["SINCE"] == blocker["name"], 2, f"you said {names['SINCE']!r}",
         "Leave out the imports from the end, one by one, and count. To import a package is one "
-        "thing, and to put it in somebody's place another.", since["machine"],
+        "thing, and to put it in somebody's place another.", blocker["machine"],
     )  # fmt: skip
     report.give(
         "which module put it there",
-        str(said["IMPORT"]) in ("google.auth.transport.requests", "google.auth.transport"), 2,
-        f"you said {said['IMPORT']!r}",
+        str(names["IMPORT"]) in ("google.auth.transport.requests", "google.auth.transport"), 2,
+        f"you said {names['IMPORT']!r}",
         "Somebody calls inject_into_urllib3. Have it print a traceback.",
     )  # fmt: skip
 
 
-def _verdicts(
-    bench: Bench, world: World, within: str, file: Path, runs: list[dict[str, Any]], report: Report
+def _grade_verdicts(
+    bench: Bench,
+    world: World,
+    stack_here: str,
+    file: Path,
+    runs: list[dict[str, Any]],
+    report: Report,
 ) -> None:
-    shown = [
+    examples = [
         *runs,
         _own_run(bench, world, "all", 3, 0.05),
         _own_run(bench, world, "free", 4, 1.0),
         _own_run(bench, world, "free", secrets.choice(_SOME)),
         _own_run(bench, world, "broken", 5),
     ]
-    secrets.SystemRandom().shuffle(shown)
+    secrets.SystemRandom().shuffle(examples)
     jobs = [
         {"function": "verdict", "how": "call",
          "args": [{name: run[name] for name in _SHOWN}]}
-        for run in shown
+        for run in examples
     ]  # fmt: skip
-    outcome = room.run(within, file, jobs, countable=False)
+    outcome = room.run(stack_here, file, jobs, countable=False)
     report.stopped = report.stopped or outcome.stopped
     wrong = [
         f"{run['n']} pages of {run['delay_s']} s in {run['wall_s']:.2f} s, at most "
         f"{run['peak_in_flight']} in hand, {sum(s == 200 for s in run['statuses'])} came: "
         f"you say {answer.get('value', answer.get('error'))!r}, it is {told(run)!r}"
-        for run, answer in zip(shown, outcome.answers, strict=True)
+        for run, answer in zip(examples, outcome.answers, strict=True)
         if answer.get("value") != told(run)
     ]
     report.give(
         "verdicts on six runs", not wrong, 4,
-        f"{len(wrong)} of {len(shown)} are wrong. {wrong[0]}" if wrong else "all right",
+        f"{len(wrong)} of {len(examples)} are wrong. {wrong[0]}" if wrong else "all right",
         "Not every quick run is concurrent and not every slow one serial: what did the server "
-        "count? And did all pages come?", shown[0]["machine"],
+        "count? And did all pages come?", examples[0]["machine"],
     )  # fmt: skip
 
 
-def _mended(world: World, file: Path, report: Report) -> None:
+def _grade_mend(world: World, file: Path, report: Report) -> None:
     mend = {"function": "mend", "how": "call", "args": []}
-    how: dict[str, Any] = {"stack": STACK, "file": file, "program": PROGRAM / "nightly.py"}
+    options: dict[str, Any] = {"stack": STACK, "file": file, "program": PROGRAM / "nightly.py"}
     # By lot, and each of a site of its own: nobody can go by the number of a call, or by a port.
     kinds = [*_SHOWING, *(secrets.choice(_SHOWING) for _ in range(5))]
     secrets.SystemRandom().shuffle(kinds)
-    asks = [ask for at, kind in enumerate(kinds) for ask in _asks(world, 1, 0, f"{kind}/{at}")]
-    after = (
-        {"function": "grequests.map", "how": "map", "asks": asks, "verify": str(world.bundle)},
+    requests = [
+        request
+        for number, kind in enumerate(kinds)
+        for request in _requests(world, 1, 0, f"{kind}/{number}")
+    ]
+    checks = (
+        {"function": "grequests.map", "how": "map", "asks": requests, "verify": str(world.bundle)},
         {"function": "whose context", "how": "call", "args": []},
     )
-    found = []
+    results = []
     for n in (10, 11 + secrets.randbelow(15)):
-        run, outcome = _observed(world, n, DELAY_S, "right", (mend, *after), **how)
+        run, outcome = _observe(world, n, DELAY_S, "right", (mend, *checks), **options)
         report.stopped = report.stopped or outcome.stopped
-        found.append((run, outcome.answers))
-    _, (mending, refusing, having, _) = found[0]
-    wrong = _not_verified(kinds, refusing)
+        results.append((run, outcome.answers))
+    _, (mend_answer, fetch_answer, context_answer, _) = results[0]
+    wrong = _find_fault(kinds, fetch_answer)
     verifies = not wrong
-    installed = "value" in having
+    installed = "value" in context_answer
     report.give(
-        "a stranger's certificate is still refused", verifies and "error" not in mending, 2,
-        mending.get("error") or wrong or "refused",
+        "a stranger's certificate is still refused", verifies and "error" not in mend_answer, 2,
+        mend_answer.get("error") or wrong or "refused",
         "A cure may not turn verification off: then anybody can answer.",
     )  # fmt: skip
-    for run, _ in found:
+    for run, _ in results:
         report.give(
             f"mended: {run['n']} pages at once",
             told(run) == analysis.CONCURRENT and verifies and installed, 2,
@@ -280,59 +303,59 @@ def _mended(world: World, file: Path, report: Report) -> None:
             else "It counts if certificates are verified and nothing is uninstalled.",
         )  # fmt: skip
     report.give(
-        "nothing is uninstalled", installed and "error" not in mending, 1,
-        "pyOpenSSL can be imported" if installed else str(having.get("error")),
+        "nothing is uninstalled", installed and "error" not in mend_answer, 1,
+        "pyOpenSSL can be imported" if installed else str(context_answer.get("error")),
         "Others in the program need the package: mailer and metrics do.",
     )  # fmt: skip
 
 
-def _not_verified(kinds: list[str], refusing: dict[str, Any]) -> str:
-    """What is wrong with the answers of sites with such certificates, in words; nothing where the
+def _find_fault(kinds: list[str], fetch_answer: dict[str, Any]) -> str:
+    """Say what is wrong with the answers of sites with such certificates; an empty string if the
     right ones are accepted and the others refused."""
-    answers = refusing.get("answers") or [refusing] * len(kinds)
-    for kind, came in zip(kinds, answers, strict=True):
-        about = came.get("kind", "") + came.get("error", "")
-        if kind == "right" and "error" in came:
-            return f"a right certificate is refused, too: {came['error']}"
-        if kind != "right" and "error" not in came:
-            return f"not refused: {came}"
+    answers = fetch_answer.get("answers") or [fetch_answer] * len(kinds)
+    for kind, answer in zip(kinds, answers, strict=True):
+        about = answer.get("kind", "") + answer.get("error", "")
+        if kind == "right" and "error" in answer:
+            return f"a right certificate is refused, too: {answer['error']}"
+        if kind != "right" and "error" not in answer:
+            return f"not refused: {answer}"
         if kind != "right" and "ertificate" not in about:
-            return f"it failed for another reason: {came['error']}"
+            return f"it failed for another reason: {answer['error']}"
     return ""
 
 
-def _leave_mended(report: Report) -> None:
-    for what, of in (
+def _leave_mend(report: Report) -> None:
+    for label, total in (
         ("a stranger's certificate is still refused", 2),
         ("mended: 10 pages at once", 2),
         ("mended: another number of pages at once", 2),
         ("nothing is uninstalled", 1),
     ):
-        report.leave(what, of, STACK)
+        report.leave(label, total, STACK)
 
 
-def _explains(
-    bench: Bench, world: World, said: Any, whole: dict[str, Any], before: dict[str, Any],
+def _grade_explanation(
+    bench: Bench, world: World, choice: Any, full_run: dict[str, Any], run_before: dict[str, Any],
     report: Report,
 ) -> None:  # fmt: skip
     rows = {
-        "A": ("nightly.py as it is", whole),
+        "A": ("nightly.py as it is", full_run),
         "B": ("nightly.py as it is", _own_run(bench, world, "all", kind="plain")),
-        "C": ("only the imports before", before),
+        "C": ("only the imports before", run_before),
         "D": ("requests imported before grequests", _own_run(bench, world, "broken", 5)),
     }
-    for letter, (what, run) in rows.items():
+    for letter, (label, run) in rows.items():
         report.notes.append(
-            f"Row {letter}: {what}, {run['n']} pages over {run['over']}: at most "
+            f"Row {letter}: {label}, {run['n']} pages over {run['over']}: at most "
             f"{run['peak_in_flight']} in hand, {told(run)}{of_machine(run['machine'])}"
         )
-    letters = sorted(picked(said))
+    letters = sorted(picked(choice))
     right = False
     if len(letters) == 2 and {*letters} <= {*rows}:
-        (what, one), (other, two) = (rows[letter] for letter in letters)
-        timed = {told(one), told(two)} == {analysis.SERIAL, analysis.CONCURRENT}
-        right = what == other and one["over"] != two["over"] and timed
+        (label, first), (other_label, second) = (rows[letter] for letter in letters)
+        both_verdicts = {told(first), told(second)} == {analysis.SERIAL, analysis.CONCURRENT}
+        right = label == other_label and first["over"] != second["over"] and both_verdicts
     report.give(
         "the two rows which show that only TLS waits", right, 2, f"you said {letters}",
-        "In which two rows is everything the same but TLS?", whole["machine"],
+        "In which two rows is everything the same but TLS?", full_run["machine"],
     )  # fmt: skip

@@ -42,7 +42,7 @@ class Shelf:
     in_order: bool = False
 
     def law(self) -> int:
-        """How many books are in hand before the first slow one, if nothing else holds them up."""
+        """Return how many books arrive before the first slow one, if nothing else holds them up."""
         if self.in_order:
             return self.slow[0] - 1
         if len(self.slow) < self.lanes:
@@ -51,39 +51,41 @@ class Shelf:
 
 
 def shelves() -> list[Shelf]:
-    """Five shelves, drawn by lot."""
+    """Draw five shelves by lot."""
     draw = secrets.SystemRandom()
     n, lanes = draw.randint(25, 45), draw.randint(3, 6)
     place = draw.choice([*range(5, 10), *range(11, 21)])
-    many = tuple(sorted(draw.sample(range(2, 22), lanes)))
-    few = tuple(sorted(draw.sample(range(2, 22), lanes - 1)))
+    all_slow = tuple(sorted(draw.sample(range(2, 22), lanes)))
+    few_slow = tuple(sorted(draw.sample(range(2, 22), lanes - 1)))
     return [
         Shelf(
             "in order", "HTTP/2, in the order asked", "two-loops", n, (place,), 100, in_order=True
         ),
         Shelf("one lane", "one connection of HTTP/1.1", "pipes:1", n, (place,), 1),
         Shelf("one slow", f"{lanes} connections, one slow", f"pipes:{lanes}", n, (place,), lanes),
-        Shelf("few slow", f"{lanes} connections, {len(few)} slow", f"pipes:{lanes}", n, few, lanes),
-        Shelf("all slow", f"{lanes} connections, {lanes} slow", f"pipes:{lanes}", n, many, lanes),
-    ]
+        Shelf("few slow", f"{lanes} connections, {len(few_slow)} slow",
+              f"pipes:{lanes}", n, few_slow, lanes),
+        Shelf("all slow", f"{lanes} connections, {lanes} slow",
+              f"pipes:{lanes}", n, all_slow, lanes),
+    ]  # fmt: skip
 
 
 def measured(shelf: Shelf) -> int:
-    """How many books a real client had before the first slow one. Measured again where the machine
-    held up what the law lets through; and then it is what it is."""
+    """Measure how many books a real client has before the first slow one. Tried again if the
+    machine held up what the law lets through; the last try counts."""
     ids = stock.ids()
     slow = {ids[place - 1]: SLOW_S for place in shelf.slow}
-    how = readers.manner(shelf.client, "asked" if shelf.in_order else None)
-    found = -1
+    manner = readers.manner(shelf.client, "asked" if shelf.in_order else None)
+    count = -1
     for _ in range(TRIES):
         with store.open_store(slow=slow) as open_:
-            answer = readers.read(how, open_, ids[: shelf.n])
-        visiting.check(how, answer, shelf.n)
+            answer = readers.read(manner, open_, ids[: shelf.n])
+        visiting.check(manner, answer, shelf.n)
         order = [book for book, _ in answer["arrivals"]]
-        found = min(order.index(book) for book in slow)
-        if found == shelf.law():
+        count = min(order.index(book) for book in slow)
+        if count == shelf.law():
             break
-    return found
+    return count
 
 
 @dataclass(frozen=True)
@@ -97,46 +99,46 @@ class Held:
 
 
 def asked(bench: Bench, shelf: Shelf) -> Held:
-    """What the bench says of a shelf."""
-    found = bench.ask(
+    """Return what the bench says of a shelf."""
+    result = bench.ask(
         STACKS, asdict(shelf), lambda: {"before": measured(shelf)},
         lambda answer: {"count": int(answer["before"])},
     )  # fmt: skip
-    return Held(shelf, **found)
+    return Held(shelf, **result)
 
 
-def _drawn(bench: Bench, shelf: Shelf) -> Shelf:
-    """A shelf that was drawn; or, where it cannot be measured here, one of its kind that was
+def _pick(bench: Bench, shelf: Shelf) -> Shelf:
+    """Return a shelf that was drawn, or, if it cannot be measured here, one of its kind that was
     measured elsewhere."""
 
-    def of(its: dict[str, Any]) -> Shelf:
-        found = Shelf(**its | {"slow": tuple(map(int, its["slow"]))})
-        found.law()  # raises where this is no shelf
-        return found
+    def as_shelf(parameters: dict[str, Any]) -> Shelf:
+        candidate = Shelf(**parameters | {"slow": tuple(map(int, parameters["slow"]))})
+        candidate.law()  # raises if this is no shelf
+        return candidate
 
-    return bench.draw(STACKS, lambda: shelf, of, kind=shelf.kind)
+    return bench.draw(STACKS, lambda: shelf, as_shelf, kind=shelf.kind)
 
 
 def grade(file: Path, report: Report, bench: Bench) -> None:
-    """Add to the report what was found of a submission."""
-    within = bench.room(*STACKS)
-    entered = prediction.entered(STACK, within, file, report, 15, NAMES, countable=False)
+    """Add what was found of a submission to the report."""
+    stack_here = bench.room(*STACKS)
+    entered = prediction.entered(STACK, stack_here, file, report, 15, NAMES, countable=False)
     if entered is None:
         return
     names, guess = entered
     rows = _rows(bench)
-    said = ", ".join(str(each.count) for each in (rows["A"], rows["D"], rows["C"]))
-    prediction.give(report, guess, f"measured: {said}", rows["A"].machine)
-    _law(bench, within, file, report)
+    counts = ", ".join(str(row.count) for row in (rows["A"], rows["D"], rows["C"]))
+    prediction.give(report, guess, f"measured: {counts}", rows["A"].machine)
+    _grade_law(bench, stack_here, file, report)
     if bench.can_run(*STACKS):
-        _loop(file, report)
+        _grade_loop(file, report)
     else:
         _leave_loop(report)
-    _explains(names["BECAUSE"], rows, report)
+    _grade_explanation(names["BECAUSE"], rows, report)
 
 
 def record(bench: Bench) -> None:
-    """Ask all that may be asked of any submission, of some shelves."""
+    """Make all runs that any submission may need, for some shelves."""
     _rows(bench)
     for shelf in [shelf for _ in range(DRAWN) for shelf in shelves()]:
         asked(bench, shelf)
@@ -154,31 +156,31 @@ def _rows(bench: Bench) -> dict[str, Held]:
     return {letter: asked(bench, shelf) for letter, shelf in shelves_.items()}
 
 
-def _law(bench: Bench, within: str, file: Path, report: Report) -> None:
-    drawn = [_drawn(bench, shelf) for shelf in shelves()]
+def _grade_law(bench: Bench, stack_here: str, file: Path, report: Report) -> None:
+    shelves_ = [_pick(bench, shelf) for shelf in shelves()]
     jobs = [
         {"function": "before", "how": "call",
-         "args": [each.n, list(each.slow), each.lanes, each.in_order]}
-        for each in drawn
+         "args": [shelf.n, list(shelf.slow), shelf.lanes, shelf.in_order]}
+        for shelf in shelves_
     ]  # fmt: skip
-    outcome = room.run(within, file, jobs, countable=False)
+    outcome = room.run(stack_here, file, jobs, countable=False)
     report.stopped = report.stopped or outcome.stopped
-    for shelf, answer in zip(drawn, outcome.answers, strict=True):
-        held = asked(bench, shelf)
-        count = held.count
+    for shelf, answer in zip(shelves_, outcome.answers, strict=True):
+        row = asked(bench, shelf)
+        count = row.count
         value = answer.get("value")
         slow = ", ".join(map(str, shelf.slow))
         report.give(
             f"the law: {shelf.what}", type(value) is int and value == count, 1, answer.get("error")
             or f"{shelf.n} books, slow at {slow}: you say {value!r}, measured {count}",
             "Draw the lanes as lines, put the books on them in turn, and look who still moves when "
-            "the first slow one is waited for.", held.machine,
+            "the first slow one is waited for.", row.machine,
         )  # fmt: skip
 
 
 class Keeper:
-    """Keeps a book back until all others were taken, or until nothing moves any more: whoever waits
-    for it cannot have told of them before.
+    """Keeps a book back until all others were taken, or until nothing moves any more: a loop that
+    waits for it cannot have taken them before.
 
     open_: the store, which holds the book. books: what it has, by id, with words that nobody knows
     who did not receive them. ahead: how many were taken, as the store has them, before the book was
@@ -191,62 +193,62 @@ class Keeper:
         self.ahead = 0
 
     def right(self, outcome: room.Outcome) -> list[str]:
-        """The books that were taken, and are as the store has them."""
-        return [book for book, body in outcome.took if _is(self._books.get(book), body)]
+        """Return the books that were taken and are as the store has them."""
+        return [book for book, body in outcome.took if _is_same(self._books.get(book), body)]
 
     def __call__(self, outcome: room.Outcome) -> None:
         """Look at what was told so far."""
         if not self._keeps:
             return
         self.ahead = len(set(self.right(outcome)))
-        moved = self._store.counters()["requests"], self.ahead
-        if moved != self._moved:
-            self._moved, self._at = moved, time.monotonic()
-        stands = moved[0] > 0 and time.monotonic() - self._at > STANDS_S
-        if stands or self.ahead == len(self._books) - 1:
+        progress = self._store.counters()["requests"], self.ahead
+        if progress != self._moved:
+            self._moved, self._at = progress, time.monotonic()
+        is_stuck = progress[0] > 0 and time.monotonic() - self._at > STANDS_S
+        if is_stuck or self.ahead == len(self._books) - 1:
             self._keeps = False
             self._store.let_go()
 
 
-def _loop(file: Path, report: Report) -> None:
+def _grade_loop(file: Path, report: Report) -> None:
     draw = secrets.SystemRandom()
     for n in (10, draw.randint(25, 60)):
         ids, place = stock.ids()[:n], draw.randint(2, 8)
         books = {book: stock.books()[book] | {"word": secrets.token_hex(8)} for book in ids}
-        with _store(books, held=ids[place - 1]) as open_:
+        with _store(books, slow_book=ids[place - 1]) as open_:
             job = {
                 "function": "loop", "how": "shelf", "url": open_.url, "ca_file": str(open_.ca_file),
                 "books": ids, "scripts": str(readers.SCRIPTS),
             }  # fmt: skip
             keeper = Keeper(open_, books)
-            outcome = room.run(STACK, file, [job], countable=False, beside=keeper)
-            asked = open_.counters()["requests"]
+            outcome = room.run(STACK, file, [job], countable=False, observer=keeper)
+            requests = open_.counters()["requests"]
         report.stopped = report.stopped or outcome.stopped
         (answer,) = outcome.answers
         right = keeper.right(outcome)
-        whole = sorted(right) == sorted(ids) and asked == n and "error" not in answer
+        complete = sorted(right) == sorted(ids) and requests == n and "error" not in answer
         report.give(
-            f"{n} books: all come, as they are, once each", whole, 2,
-            answer.get("error") or f"{len(set(right))} of {n} came right, of {asked} requests",
+            f"{n} books: all come, as they are, once each", complete, 2,
+            answer.get("error") or f"{len(set(right))} of {n} came right, of {requests} requests",
             "Ask the store for every book once, and take each when it has come, the slow one too.",
         )  # fmt: skip
         report.give(
             f"{n} books, the slow one at {place}: nobody waits for it",
-            whole and keeper.ahead == n - 1, 2,
+            complete and keeper.ahead == n - 1, 2,
             f"{keeper.ahead} of {n - 1} were taken before it",
             "Your loop waits for one answer. Which of connection's functions waits for any?",
         )  # fmt: skip
 
 
-def _store(books: dict[str, dict[str, Any]], held: str) -> store.Store:
-    """A store of these books. It has read them before anybody else could."""
+def _store(books: dict[str, dict[str, Any]], slow_book: str) -> store.Store:
+    """Open a store of these books, which has read them already when it returns."""
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         json.dump(books, file)
         file.flush()
-        return store.open_store(slow={held: None}, books=Path(file.name))
+        return store.open_store(slow={slow_book: None}, books=Path(file.name))
 
 
-def _is(book: dict[str, Any] | None, body: str) -> bool:
+def _is_same(book: dict[str, Any] | None, body: str) -> bool:
     try:
         return book is not None and json.loads(body) == book
     except ValueError:
@@ -259,20 +261,20 @@ def _leave_loop(report: Report) -> None:
         report.leave(f"{n} books: nobody waits for the slow one", 2, STACK)
 
 
-def _explains(said: Any, rows: dict[str, Held], report: Report) -> None:
-    for letter, held in rows.items():
+def _grade_explanation(choice: Any, rows: dict[str, Held], report: Report) -> None:
+    for letter, row in rows.items():
         report.notes.append(
-            f"Row {letter}: {held.shelf.what}: {held.shelf.n} books, slow at 10, {held.count} "
-            f"before it{of_machine(held.machine)}"
+            f"Row {letter}: {row.shelf.what}: {row.shelf.n} books, slow at 10, {row.count} "
+            f"before it{of_machine(row.machine)}"
         )
-    letters = sorted(picked(said))
+    letters = sorted(picked(choice))
     right = False
     if len(letters) == 2 and {*letters} <= {*rows}:
-        its, others = (rows[letter] for letter in letters)
-        one, two = its.shelf, others.shelf
+        upper, lower = (rows[letter] for letter in letters)
+        first, second = upper.shelf, lower.shelf
         # The same client and lanes, another order of reading, and another number.
-        alike = (one.client, one.lanes) == (two.client, two.lanes)
-        right = alike and one.in_order != two.in_order and its.count != others.count
+        same_client = (first.client, first.lanes) == (second.client, second.lanes)
+        right = same_client and first.in_order != second.in_order and upper.count != lower.count
     report.give(
         "the two rows which show that the loop holds up, not HTTP/2", right, 1,
         f"you said {letters}", "In which two rows is everything the same but the loop?",

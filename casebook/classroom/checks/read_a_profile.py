@@ -61,52 +61,53 @@ class Seen:
     machine: str = ""
 
 
-def observed(way: Way, n: int) -> Seen:
-    """A profile of n pages, made now."""
+def observed(recipe: Way, n: int) -> Seen:
+    """Make a profile of n pages, now."""
     with World() as world:
         url = world.site("right").url
-        asks = [{"url": f"{url}/delay/{way.delay_s}?page={page}"} for page in range(n)]
-        verify = True if way.loads else str(world.folder / "authority.pem")
-        job = {"function": way.function, "how": "profile", "asks": asks, "verify": verify}
+        requests = [{"url": f"{url}/delay/{recipe.delay_s}?page={page}"} for page in range(n)]
+        verify = True if recipe.loads else str(world.folder / "authority.pem")
+        job = {"function": recipe.function, "how": "profile", "asks": requests, "verify": verify}
         outcome = room.run(
-            way.stack, None, [job], countable=False, before=stacks.get(way.stack).steps
-            if way.function == "grequests.map" else (), bundle=world.bundle,
+            recipe.stack, None, [job], countable=False, steps=stacks.get(recipe.stack).steps
+            if recipe.function == "grequests.map" else (), bundle=world.bundle,
         )  # fmt: skip
         (answer,) = outcome.answers
-        if any(each.get("status") != 200 for each in answer["answers"]):
-            raise RunFailed(f"{way.what}: a page did not come. Try again.")
+        if any(reply.get("status") != 200 for reply in answer["answers"]):
+            raise RunFailed(f"{recipe.what}: a page did not come. Try again.")
     return Seen(n, {"profile": answer["value"]}, answer["cpu_s"] / answer["wall_s"])
 
 
-def asked(bench: Bench, way: Way, n: int | None = None) -> Seen:
-    """A profile of the bench's. n: pages; None: as many as are drawn by lot."""
-    names = list(dict.fromkeys([way.stack, STACK]))
+def asked(bench: Bench, recipe: Way, n: int | None = None) -> Seen:
+    """Return a profile of the bench's. n: pages; None: as many as are drawn by lot."""
+    names = list(dict.fromkeys([recipe.stack, STACK]))
     if n is None:
-        drawn = partial(secrets.choice, SIZES[way])
-        n = bench.draw(names, drawn, lambda its: int(its["n"]), way=way.what)
+        draw_size = partial(secrets.choice, SIZES[recipe])
+        n = bench.draw(names, draw_size, lambda parameters: int(parameters["n"]), way=recipe.what)
 
     def measure() -> dict[str, Any]:
-        seen = observed(way, n)
-        return {"n": seen.n, "cpu_share": seen.cpu_share, **seen.answer}
+        profile = observed(recipe, n)
+        return {"n": profile.n, "cpu_share": profile.cpu_share, **profile.answer}
 
-    return Seen(**bench.ask(names, {"way": way.what, "n": n}, measure, _as_seen))
+    return Seen(**bench.ask(names, {"way": recipe.what, "n": n}, measure, _as_seen))
 
 
-def _as_seen(found: dict[str, Any]) -> dict[str, Any]:
-    """A profile's raw answer, of whatever machine. Raises what is wrong with one that is none."""
-    seen = Seen(int(found["n"]), {"profile": found["profile"]}, float(found["cpu_share"]))
-    kind(longest(seen.answer["profile"]))
-    observations.as_stats(SimpleNamespace(answer=seen.answer))  # type: ignore[arg-type]
-    return vars(seen)
+def _as_seen(answer: dict[str, Any]) -> dict[str, Any]:
+    """Check the raw answer of a profile from any machine, and return its values. Raises what is
+    wrong with it."""
+    profile = Seen(int(answer["n"]), {"profile": answer["profile"]}, float(answer["cpu_share"]))
+    kind(longest(profile.answer["profile"]))
+    observations.as_stats(SimpleNamespace(answer=profile.answer))  # type: ignore[arg-type]
+    return vars(profile)
 
 
 def kind(line: dict[str, Any]) -> str:
-    """What the line of a function does: "waits" or "computes"."""
+    """Return what the line of a function does: "waits" or "computes"."""
     return "waits" if _WAITING.search(line["function"]) else "computes"
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
-    """The lines of a dump: function, file, line, nc (calls), tt (own time, in seconds)."""
+    """Return the lines of a dump: function, file, line, nc (calls), tt (own time, in seconds)."""
     lines: dict[tuple[str, int, str], tuple] = vars(pstats.Stats(str(path)))["stats"]
     return [
         {"file": file, "line": line, "function": function, "nc": calls, "tt": own_s}
@@ -115,85 +116,93 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def longest(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The line with the largest own time."""
+    """Return the line with the largest own time."""
     return max(rows, key=lambda row: row["tt"])
 
 
 def hand_out() -> None:
     """Make the two dumps that are handed out."""
-    for name, way, n in (("a", WAY_A, 12), ("b", WAY_B, 17)):
-        dump(observed(way, n), HANDED_OUT / f"{name}.prof")
+    for name, recipe, n in (("a", WAY_A, 12), ("b", WAY_B, 17)):
+        dump(observed(recipe, n), HANDED_OUT / f"{name}.prof")
 
 
-def dump(seen: Seen, path: Path) -> None:
+def dump(profile: Seen, path: Path) -> None:
     """Write a profile as a dump that pstats reads."""
-    observations.dump_profile(SimpleNamespace(answer=seen.answer), path)  # type: ignore[arg-type]
+    observations.dump_profile(SimpleNamespace(answer=profile.answer), path)  # type: ignore[arg-type]
 
 
 def grade(file: Path, report: Report, bench: Bench) -> None:
-    """Add to the report what was found of a submission."""
-    within = bench.room(STACK)
-    entered = prediction.entered(STACK, within, file, report, 17, NAMES, countable=False)
+    """Add what was found of a submission to the report."""
+    stack_here = bench.room(STACK)
+    entered = prediction.entered(STACK, stack_here, file, report, 17, NAMES, countable=False)
     if entered is None:
         return
     names, guess = entered
-    made = [(way, asked(bench, way)) for way in SIZES]
-    share = {way: seen.cpu_share for way, seen in made}
-    machine = next((seen.machine for _, seen in made if seen.machine), "")
+    profiles = [(recipe, asked(bench, recipe)) for recipe in SIZES]
+    share = {recipe: profile.cpu_share for recipe, profile in profiles}
+    machine = next((profile.machine for _, profile in profiles if profile.machine), "")
     # What a line does is the same on a busy machine; what share of the time it takes is not.
     does = [kind(longest(rows_of(HANDED_OUT / name))) for name in ("a.prof", "b.prof")]
     truth = f"the line with the most own time {does[0]} in a.prof, and {does[1]} in b.prof"
     prediction.give(report, guess, truth, machine)
-    _dumps(within, file, made, report)
-    for which, way, hint in (
+    _grade_dumps(stack_here, file, profiles, report)
+    for constant, recipe, hint in (
         ("FASTER_PROCESSOR", WAY_B, "What does a processor do while a thread waits for a socket?"),
         ("FREE_LOOP", WAY_A, "What could the loop have done in that time, and did not?"),
     ):
-        most = max((WAY_A, WAY_B), key=lambda each: share[each] * (1 if way is WAY_B else -1))
-        wanted = "b.prof" if most is WAY_B else "a.prof"
+        gainer = max(
+            (WAY_A, WAY_B), key=lambda candidate: share[candidate] * (1 if recipe is WAY_B else -1)
+        )
+        right = "b.prof" if gainer is WAY_B else "a.prof"
         report.give(
-            f"{which}: which of the two gains", names[which] in (wanted, wanted[0]), 2,
-            f"you said {names[which]!r}", hint, machine,
+            f"{constant}: which of the two gains", names[constant] in (right, right[0]), 2,
+            f"you said {names[constant]!r}", hint, machine,
         )  # fmt: skip
 
 
 def record(bench: Bench) -> None:
-    """Ask all that may be asked of any submission, of some sizes."""
-    for way, sizes in SIZES.items():
+    """Make all runs that any submission may need, for some sizes."""
+    for recipe, sizes in SIZES.items():
         for n in sizes[::4]:
-            asked(bench, way, n)
+            asked(bench, recipe, n)
 
 
-def _dumps(within: str, file: Path, made: list[tuple[Way, Seen]], report: Report) -> None:
+def _grade_dumps(
+    stack_here: str, file: Path, profiles: list[tuple[Way, Seen]], report: Report
+) -> None:
     with World() as world:
-        shown: list[tuple[str, Path, dict[str, Any], str]] = []
+        dumps: list[tuple[str, Path, dict[str, Any], str]] = []
         for name in ("a.prof", "b.prof"):
             path = HANDED_OUT / name
-            shown.append((f"{name}, as handed out", path, longest(rows_of(path)), ""))
-        for way, seen in made:
+            dumps.append((f"{name}, as handed out", path, longest(rows_of(path)), ""))
+        for recipe, profile in profiles:
             path = world.folder / f"{secrets.token_hex(4)}.prof"
-            dump(seen, path)
-            what = f"a new dump: {way.what}, {seen.n} pages"
-            shown.append((what, path, longest(seen.answer["profile"]), seen.machine))
+            dump(profile, path)
+            label = f"a new dump: {recipe.what}, {profile.n} pages"
+            dumps.append((label, path, longest(profile.answer["profile"]), profile.machine))
         jobs = [
-            {"function": "read", "how": "call", "args": [str(path)]} for _, path, *_ in shown
+            {"function": "read", "how": "call", "args": [str(path)]} for _, path, *_ in dumps
         ]  # fmt: skip
-        outcome = room.run(within, file, jobs, countable=False)
+        outcome = room.run(stack_here, file, jobs, countable=False)
     report.stopped = report.stopped or outcome.stopped
-    for (what, _, line, machine), answer in zip(shown, outcome.answers, strict=True):
-        wanted = [kind(line), line["function"], line["nc"]]
+    for (label, _, line, machine), answer in zip(dumps, outcome.answers, strict=True):
+        truth = [kind(line), line["function"], line["nc"]]
         value = answer.get("value")
         if value is None:  # nothing was said, so nothing is told
-            found = answer.get("error") or "you say None"
-            report.give(what, False, 2, found, "Which line has the most time of its own?", machine)
+            message = answer.get("error") or "you say None"
+            report.give(
+                label, False, 2, message, "Which line has the most time of its own?", machine
+            )
             continue
         parts = value if isinstance(value, list) and len(value) == len(PARTS) else [None] * 3
-        wrong = [of for of, got, right in zip(PARTS, parts, wanted, strict=True) if got != right]
-        found = f"{wrong[0]} is wrong: " if wrong else ""
-        found += f"you say {value!r}; the line is {line['file']}:{line['line']}"
-        found += f"({line['function']}), called {line['nc']} times, and it {wanted[0]}"
+        wrong = [
+            part for part, stated, right in zip(PARTS, parts, truth, strict=True) if stated != right
+        ]
+        message = f"{wrong[0]} is wrong: " if wrong else ""
+        message += f"you say {value!r}; the line is {line['file']}:{line['line']}"
+        message += f"({line['function']}), called {line['nc']} times, and it {truth[0]}"
         hint = PARTS[wrong[0]] if wrong else ""
-        report.give(what, max(0, 2 - len(wrong)), 2, found, hint, machine)
+        report.give(label, max(0, 2 - len(wrong)), 2, message, hint, machine)
 
 
 #: The parts of an answer, in their order, and where to look when one is wrong.
