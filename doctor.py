@@ -167,7 +167,7 @@ ITS_OWN = "the program's own contexts"
 #: The exit status that goes with a verdict; with all others, 0.
 STATUS = {BLOCKED: 1, REPEATED: 1, CANNOT_TELL: 2, UNSEEN: 2}
 STATUS.update({ONE_AT_A_TIME: 1, HELD_UP: 1, ONE_FOR_EACH: 1})
-#: So many loads that were not needed are an illness, if they take their share of the CPU.
+#: This many loads that were not needed are an illness, if they take their share of the CPU.
 TOO_MANY_FROM = 2
 #: A loop that was kept from others for so long in all was blocked.
 LOOP_BLOCKED_FROM_S = 0.1
@@ -217,7 +217,7 @@ NUMBERS = {
 }
 
 
-#: So long an examination may take where nobody says how long. A run takes what it takes.
+#: How long an examination may take if nobody says. A run takes what it takes.
 PATIENCE_S = 90
 
 
@@ -388,8 +388,8 @@ def serve():
     import socket
     import tempfile
 
-    # Whoever started this decides when it ends: it keeps what was counted when a signal goes to the
-    # doctor's whole group, as from `timeout`.
+    # The process that started this decides when it ends: it keeps what was counted when a signal
+    # goes to the doctor's whole group, as from `timeout`.
     if hasattr(os, "setsid") and os.getpid() != os.getpgrp():
         os.setsid()
     for name in ("SIGINT", "SIGHUP"):
@@ -911,7 +911,7 @@ def find_loop():
     ones); (None, False) if there is no loop."""
     provided = provider(getattr(loaded("socket"), "socket", None))
     loops = [name for name in ("gevent", "eventlet") if loaded(name)]
-    loops.sort(key=lambda name: name != provided)  # who patched comes first
+    loops.sort(key=lambda name: name != provided)  # the one that patched comes first
     return (loaded(loops[0]), provided == loops[0]) if loops else (None, False)
 
 
@@ -920,7 +920,7 @@ def own_code_uses(package, program):
     package: a library may import gevent and leave it alone."""
     top = str(program).partition(".")[0]
     for name, module in list(sys.modules.items()):
-        names = getattr(module, "__dict__", None) or {}  # what stands there need not be a module
+        names = getattr(module, "__dict__", None) or {}  # what is there need not be a module
         path = names.get("__file__")
         if not hasattr(path, "lower") or OWN_FILE.startswith(os.path.splitext(path)[0] + "."):
             continue
@@ -1318,15 +1318,15 @@ def taken_by(library):
 # --------------------------------------------------- what a run did, from the events of its probes
 
 
-#: So many requests, or exchanges, for each connection, and they are kept.
+#: With this many requests, or exchanges, for each connection, they are kept.
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
 #: Loads hold a loop up that take so many milliseconds while others wait, and so many in a row.
 HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
-#: So many connections to one host that speaks HTTP/2 are too many: one would do.
+#: This many connections to one host that speaks HTTP/2 are too many: one would do.
 TOO_MANY_H2_FROM = 3
-#: So many times the limit, or as little of it, and a share is near it.
+#: A share that is at most this many times the limit, or as little of it, is near it.
 NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
 KEPT_LOADS_FROM = 10
@@ -1334,8 +1334,8 @@ KEPT_LOADS_FROM = 10
 #: they waited for one that was for so long in all.
 WANTED_FROM = 3
 WAITED_FROM_S = 0.2
-#: So many contexts with the same certificates, alive at once in a process, are too many; so many
-#: are, where each belongs to a connection that is kept, as requests has it.
+#: This many contexts with the same certificates, alive at once in a process, are too many; the
+#: second number is for contexts that belong to a connection each that is kept, as in requests.
 CONTEXTS_FROM = 10
 KEPT_CONTEXTS_FROM = 100
 
@@ -1982,7 +1982,7 @@ class Heartbeat(object):
         if silence is None or not silence.places or silence.s < SILENT_FROM_S:
             return
         used, others_s = used_between(silence.times, silence.last)
-        if others_s > silence.s / 2:  # whoever wants Python's lock waits for those that compute
+        if others_s > silence.s / 2:  # to get Python's lock, a thread waits for those that compute
             return
         _, importing, origin = max(silence.places.values(), key=lambda record: record[0])
         waited_s = silence.s - used
@@ -2067,7 +2067,7 @@ KNOWN = {
     "tornado": "tornado", "geventhttpclient": "geventhttpclient", "http": "http.client",
     "httplib": "http.client", "urllib": "urlopen", "urllib2": "urlopen",
 }  # fmt: skip
-#: Between a client and what it calls stand these.
+#: What may come between a client and what it calls.
 BETWEEN = (
     "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
     "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
@@ -3661,7 +3661,7 @@ def advice_on_waits(results):
 def advice_on_failures(results):
     """Return the advice if no connection came through, as far as the reason is known."""
     loop, counts = results["loop"], results.get("counts") or {}
-    # Whoever came second stands in ssl; urllib3 may have kept the first.
+    # The injection that came second is in ssl; urllib3 may have kept the first.
     provided = any("truststore" in str(row["class"]) for row in results["provides"])
     if loop and loop["patched"] and (counts.get("truststore") or provided):
         return [advise("not-together", loop=loop["name"], remove=INJECTS)]
@@ -4112,7 +4112,7 @@ def worst(verdicts):
 
 ILL = (BLOCKED, REPEATED, HELD_UP, ONE_AT_A_TIME, ONE_FOR_EACH)
 WELL = (FREE, ONCE, NOT_IN_A_ROW)
-#: So many contexts that were freed by a collection alone are told.
+#: From this many contexts that a collection alone has freed, the report says so.
 DROPPED_FROM = 5
 #: What is asked of a run beside the first two.
 QUESTIONS = {
@@ -4485,7 +4485,7 @@ LOOPS = ("/asyncio/base_events.py", "/asyncio/runners.py", "/uvloop/__init__.py"
 #: Of the looks that found the process at work, so many percent in a load are too many. (A look is
 #: no share of the CPU: of few looks only much can be told.)
 LOADING_FROM = 20
-#: So many looks that fail one after the other, and there is no looking at this process.
+#: If this many looks fail one after the other, the process cannot be looked at.
 IN_A_ROW = 10
 
 
@@ -4916,7 +4916,7 @@ def examine(path):
             with watch:
                 import_program(spec["program"], spec["arguments"])
         imported_s, phase = round(clock() - started, 2), "examination"
-        # Whatever happens to whoever started this.
+        # Whatever happens to the process that started this.
         end_after(max(1, int(spec["patience"] - (clock() - started))))
         answer(phase=phase)
         if os.getpid() == pid:
@@ -4956,7 +4956,7 @@ def inside(stream=None, **options):
 # -------------------- what a change saves: the counted connections, made again with and without it
 
 
-#: So many connections at most are made again, and how long that may take.
+#: How many connections at most are made again, and how long that may take.
 MOST_AGAIN = 50
 TRIED_WITHIN_S = 120
 #: Where they ask at once, each answer takes so long, and they ask so often at most; so many do.
@@ -6316,7 +6316,7 @@ def start():
     except (IOError, OSError) as error:
         if error.errno != 32:
             raise
-        status = 2  # whoever was to read it has left, as in `| head -1`
+        status = 2  # its reader has left, as in `| head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return status
 

@@ -317,7 +317,7 @@ def advice_on_waits(results):
 def advice_on_failures(results):
     """Return the advice if no connection came through, as far as the reason is known."""
     loop, counts = results["loop"], results.get("counts") or {}
-    # Whoever came second stands in ssl; urllib3 may have kept the first.
+    # The injection that came second is in ssl; urllib3 may have kept the first.
     provided = any("truststore" in str(row["class"]) for row in results["provides"])
     if loop and loop["patched"] and (counts.get("truststore") or provided):
         return [advise("not-together", loop=loop["name"], remove=INJECTS)]

@@ -35,7 +35,7 @@ LOOPS = ("/asyncio/base_events.py", "/asyncio/runners.py", "/uvloop/__init__.py"
 #: Of the looks that found the process at work, so many percent in a load are too many. (A look is
 #: no share of the CPU: of few looks only much can be told.)
 LOADING_FROM = 20
-#: So many looks that fail one after the other, and there is no looking at this process.
+#: If this many looks fail one after the other, the process cannot be looked at.
 IN_A_ROW = 10
 
 

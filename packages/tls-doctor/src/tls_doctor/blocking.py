@@ -39,7 +39,7 @@ def find_loop():
     ones); (None, False) if there is no loop."""
     provided = provider(getattr(loaded("socket"), "socket", None))
     loops = [name for name in ("gevent", "eventlet") if loaded(name)]
-    loops.sort(key=lambda name: name != provided)  # who patched comes first
+    loops.sort(key=lambda name: name != provided)  # the one that patched comes first
     return (loaded(loops[0]), provided == loops[0]) if loops else (None, False)
 
 
@@ -48,7 +48,7 @@ def own_code_uses(package, program):
     package: a library may import gevent and leave it alone."""
     top = str(program).partition(".")[0]
     for name, module in list(sys.modules.items()):
-        names = getattr(module, "__dict__", None) or {}  # what stands there need not be a module
+        names = getattr(module, "__dict__", None) or {}  # what is there need not be a module
         path = names.get("__file__")
         if not hasattr(path, "lower") or OWN_FILE.startswith(os.path.splitext(path)[0] + "."):
             continue

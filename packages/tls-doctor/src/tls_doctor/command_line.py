@@ -174,6 +174,6 @@ def start():
     except (IOError, OSError) as error:
         if error.errno != 32:
             raise
-        status = 2  # whoever was to read it has left, as in `| head -1`
+        status = 2  # its reader has left, as in `| head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return status

@@ -18,15 +18,15 @@ from .basis import (
     UNSEEN,
 )
 
-#: So many requests, or exchanges, for each connection, and they are kept.
+#: With this many requests, or exchanges, for each connection, they are kept.
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
 #: Loads hold a loop up that take so many milliseconds while others wait, and so many in a row.
 HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
-#: So many connections to one host that speaks HTTP/2 are too many: one would do.
+#: This many connections to one host that speaks HTTP/2 are too many: one would do.
 TOO_MANY_H2_FROM = 3
-#: So many times the limit, or as little of it, and a share is near it.
+#: A share that is at most this many times the limit, or as little of it, is near it.
 NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
 KEPT_LOADS_FROM = 10
@@ -34,8 +34,8 @@ KEPT_LOADS_FROM = 10
 #: they waited for one that was for so long in all.
 WANTED_FROM = 3
 WAITED_FROM_S = 0.2
-#: So many contexts with the same certificates, alive at once in a process, are too many; so many
-#: are, where each belongs to a connection that is kept, as requests has it.
+#: This many contexts with the same certificates, alive at once in a process, are too many; the
+#: second number is for contexts that belong to a connection each that is kept, as in requests.
 CONTEXTS_FROM = 10
 KEPT_CONTEXTS_FROM = 100
 

@@ -206,7 +206,7 @@ def examine(path):
             with watch:
                 import_program(spec["program"], spec["arguments"])
         imported_s, phase = round(clock() - started, 2), "examination"
-        # Whatever happens to whoever started this.
+        # Whatever happens to the process that started this.
         end_after(max(1, int(spec["patience"] - (clock() - started))))
         answer(phase=phase)
         if os.getpid() == pid:

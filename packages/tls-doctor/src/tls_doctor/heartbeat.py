@@ -204,7 +204,7 @@ class Heartbeat(object):
         if silence is None or not silence.places or silence.s < SILENT_FROM_S:
             return
         used, others_s = used_between(silence.times, silence.last)
-        if others_s > silence.s / 2:  # whoever wants Python's lock waits for those that compute
+        if others_s > silence.s / 2:  # to get Python's lock, a thread waits for those that compute
             return
         _, importing, origin = max(silence.places.values(), key=lambda record: record[0])
         waited_s = silence.s - used

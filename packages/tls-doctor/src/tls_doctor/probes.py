@@ -52,7 +52,7 @@ KNOWN = {
     "tornado": "tornado", "geventhttpclient": "geventhttpclient", "http": "http.client",
     "httplib": "http.client", "urllib": "urlopen", "urllib2": "urlopen",
 }  # fmt: skip
-#: Between a client and what it calls stand these.
+#: What may come between a client and what it calls.
 BETWEEN = (
     "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
     "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()

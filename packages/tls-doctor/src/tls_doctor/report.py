@@ -24,7 +24,7 @@ from .words import several, span, times, wrapped
 
 ILL = (BLOCKED, REPEATED, HELD_UP, ONE_AT_A_TIME, ONE_FOR_EACH)
 WELL = (FREE, ONCE, NOT_IN_A_ROW)
-#: So many contexts that were freed by a collection alone are told.
+#: From this many contexts that a collection alone has freed, the report says so.
 DROPPED_FROM = 5
 #: What is asked of a run beside the first two.
 QUESTIONS = {

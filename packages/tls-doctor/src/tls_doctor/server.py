@@ -63,8 +63,8 @@ def serve():
     import socket
     import tempfile
 
-    # Whoever started this decides when it ends: it keeps what was counted when a signal goes to the
-    # doctor's whole group, as from `timeout`.
+    # The process that started this decides when it ends: it keeps what was counted when a signal
+    # goes to the doctor's whole group, as from `timeout`.
     if hasattr(os, "setsid") and os.getpid() != os.getpgrp():
         os.setsid()
     for name in ("SIGINT", "SIGHUP"):

@@ -15,7 +15,7 @@ from .left_behind import bring, loaded
 from .probes import Probes, process_ms
 from .processes import begin
 
-#: So many connections at most are made again, and how long that may take.
+#: How many connections at most are made again, and how long that may take.
 MOST_AGAIN = 50
 TRIED_WITHIN_S = 120
 #: Where they ask at once, each answer takes so long, and they ask so often at most; so many do.
