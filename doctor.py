@@ -167,7 +167,7 @@ ITS_OWN = "the program's own contexts"
 #: The exit status that goes with a verdict; with all others, 0.
 STATUS = {BLOCKED: 1, REPEATED: 1, CANNOT_TELL: 2, UNSEEN: 2}
 STATUS.update({ONE_AT_A_TIME: 1, HELD_UP: 1, ONE_FOR_EACH: 1})
-#: So many loads that were not needed are an illness, if they take their share of the CPU.
+#: This many loads that were not needed are an illness, if they take their share of the CPU.
 TOO_MANY_FROM = 2
 #: A loop that was kept from others for so long in all was blocked.
 LOOP_BLOCKED_FROM_S = 0.1
@@ -217,7 +217,7 @@ NUMBERS = {
 }
 
 
-#: So long an examination may take where nobody says how long. A run takes what it takes.
+#: How long an examination may take if nobody says. A run takes what it takes.
 PATIENCE_S = 90
 
 
@@ -232,14 +232,15 @@ def defaults():
 
 
 def short(path):
-    """A file's name from site-packages, the standard library or the current folder on."""
-    path, here = [readable(each).replace("\\", "/") for each in (path, os.getcwd())]
+    """Return a file's name from site-packages, the standard library or the current folder on."""
+    path, current = [readable(name).replace("\\", "/") for name in (path, os.getcwd())]
     path = re.sub(r"^.*/((site|dist)-packages|lib(64)?/python\d+\.\d+)/", "", path)
-    return path[len(here) + 1 :] if path.startswith(here + "/") else path
+    return path[len(current) + 1 :] if path.startswith(current + "/") else path
 
 
 def readable(value):
-    """A value as text for a report, also where Python 2.7 has bytes, or text that it cannot say."""
+    """Return a value as text for a report, also if Python 2.7 has bytes, or text that it cannot
+    say."""
     try:
         text = str(value)
     except Exception:
@@ -248,10 +249,10 @@ def readable(value):
 
 
 def told(error):
-    """An exception in one line: its kind, and what the innermost one says."""
+    """Return an exception in one line: its kind, and what the innermost one says."""
     for _ in range(10):
         inside = [getattr(error, "reason", None), getattr(error, "__cause__", None)]
-        inside = [each for each in inside + list(error.args) if isinstance(each, Exception)]
+        inside = [cause for cause in inside + list(error.args) if isinstance(cause, Exception)]
         if not inside:
             break
         error = inside[0]
@@ -264,7 +265,8 @@ def span(pair, digits=1):
 
 
 def wrapped(text, label="  "):
-    """A text in lines: in a column beside its label, or a little deeper from the second line on."""
+    """Return a text in lines: in a column beside its label, or a little deeper from the second line
+    on."""
     return textwrap.fill(
         text, 88, initial_indent=label,
         subsequent_indent=" " * len(label) if label.strip() else label + "  ",
@@ -273,7 +275,7 @@ def wrapped(text, label="  "):
 
 
 def say(text, stream=None):
-    """One line for people; where the terminal cannot show a letter, in ASCII."""
+    """Print one line for people; in ASCII, if the terminal cannot show a letter."""
     stream = stream or sys.stderr or sys.__stderr__
     try:
         stream.write(text + "\n")
@@ -283,7 +285,7 @@ def say(text, stream=None):
 
 
 def several(number, thing):
-    """A number of things: "1 load", "2 loads"."""
+    """Return a number of things: "1 load", "2 loads"."""
     return "%d %s%s" % (number, thing, "" if number == 1 else "s")
 
 
@@ -338,7 +340,8 @@ def end_group(group):
 
 
 def start_server():
-    """The server in a process of its own, and its address as `serve` says it. Raises Trouble."""
+    """Start the server in a process of its own; return it, and its address as `serve` says it.
+    Raises Trouble."""
     import subprocess
 
     process = begin("--serve", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -357,7 +360,7 @@ def start_server():
 
 
 def needed(address):
-    """The address of the server. Raises Trouble where it could not listen."""
+    """Return the address of the server. Raises Trouble if it could not listen."""
     if address["https"] is None:
         raise Trouble(
             "the doctor cannot listen on 127.0.0.1 (%(why)s), and its trials need that: allow it, "
@@ -376,7 +379,7 @@ def dismiss(server):
 
 
 def serve():
-    """A TLS server and a plain one, until standard input ends: then everything of it is gone.
+    """Run a TLS server and a plain one, until standard input ends: then everything of it is gone.
 
     Says {"https": port, "http": port, "ca": path} on standard output. A number on a line of
     standard input is the process group of the examined program, which goes with it.
@@ -385,8 +388,8 @@ def serve():
     import socket
     import tempfile
 
-    # Whoever started this decides when it ends: it keeps what was counted when a signal goes to the
-    # doctor's whole group, as from `timeout`.
+    # The process that started this decides when it ends: it keeps what was counted when a signal
+    # goes to the doctor's whole group, as from `timeout`.
     if hasattr(os, "setsid") and os.getpid() != os.getpgrp():
         os.setsid()
     for name in ("SIGINT", "SIGHUP"):
@@ -423,7 +426,7 @@ def serve():
 
 
 def listen(certificate_and_key):
-    """Serve in threads, with TLS or (None) without: the port."""
+    """Serve in threads, with TLS or (None) without; return the port."""
     import ssl
     import threading
 
@@ -446,8 +449,9 @@ def listen(certificate_and_key):
 
 
 def server_classes():
-    """GET /SECONDS/TRIAL takes so long, and is told the most requests of that trial that the server
-    had in hand at once. After a trial "last..." the connection is closed."""
+    """Return the classes of the server. GET /SECONDS/TRIAL takes so long, and is told the most
+    requests of that trial that the server had in hand at once. After a trial "last..." the
+    connection is closed."""
     import threading
 
     try:
@@ -460,8 +464,8 @@ def server_classes():
 
     def count(trial, change):
         with lock:
-            now, peak = in_hand.get(trial, (0, 0))
-            in_hand[trial] = now + change, max(peak, now + change)
+            number, peak = in_hand.get(trial, (0, 0))
+            in_hand[trial] = number + change, max(peak, number + change)
             return in_hand[trial][1]
 
     class Answers(BaseHTTPRequestHandler):
@@ -518,16 +522,17 @@ INSTALLED = {}
 
 def provides():
     rows = []
-    for what, module, attribute in PROVIDED:
+    for name, module, attribute in PROVIDED:
         if loaded(module):
-            found = getattr(loaded(module), attribute, None)
-            by = "nobody: it is gone" if found is None else provider(found)
-            rows.append({"name": what, "by": by, "class": found and readable(found)})
+            member = getattr(loaded(module), attribute, None)
+            maker = "nobody: it is gone" if member is None else provider(member)
+            rows.append({"name": name, "by": maker, "class": member and readable(member)})
     return rows
 
 
 def provider(value):
-    """Who made a class or function: gevent, eventlet, pyOpenSSL, the standard library, a module."""
+    """Return who made a class or function: gevent, eventlet, pyOpenSSL, the standard library, a
+    module."""
     module = str(getattr(value, "__module__", "") or "")
     first = module.split(".")[0]
     if "contrib.pyopenssl" in module or first == "OpenSSL":
@@ -555,27 +560,27 @@ def urllib3_module(name):
 
 
 def injected():
-    """Whether urllib3 makes its contexts with pyOpenSSL for everybody."""
+    """Return whether urllib3 makes its contexts with pyOpenSSL for everybody."""
     context = getattr(urllib3_module("util.ssl_"), "SSLContext", None)
     return str(getattr(context, "__module__", "")).endswith("contrib.pyopenssl")
 
 
 def own_context(ssl):
-    """The SSLContext that ssl itself makes: gevent's and truststore's, which may stand in its
-    place (a .pth file injects truststore into every process), are made of it."""
-    return [each for each in ssl.SSLContext.__mro__ if each.__module__ == "ssl"][-1]
+    """Return the SSLContext that ssl itself makes: gevent's and truststore's, which may stand in
+    its place (a .pth file injects truststore into every process), are made of it."""
+    return [base for base in ssl.SSLContext.__mro__ if base.__module__ == "ssl"][-1]
 
 
 def openssl():
     import ssl
 
-    found = {"ssl": ssl.OPENSSL_VERSION, "pyOpenSSL": None}
+    versions = {"ssl": ssl.OPENSSL_VERSION, "pyOpenSSL": None}
     pyopenssl = loaded("OpenSSL.SSL")
     if pyopenssl:
         version = getattr(pyopenssl, "OpenSSL_version", None) or pyopenssl.SSLeay_version
-        found["pyOpenSSL"] = version(0).decode("ascii")  # 0: SSLEAY_VERSION
-    found["loads"] = found["pyOpenSSL"] if injected() else found["ssl"]
-    return found
+        versions["pyOpenSSL"] = version(0).decode("ascii")  # 0: SSLEAY_VERSION
+    versions["loads"] = versions["pyOpenSSL"] if injected() else versions["ssl"]
+    return versions
 
 
 def is_library(path):
@@ -584,8 +589,8 @@ def is_library(path):
 
 
 def is_package(path):
-    """Whether a file was installed: into site-packages, or elsewhere (pip install --target) with
-    what an installer leaves beside its package."""
+    """Return whether a file was installed: into site-packages, or elsewhere (pip install --target)
+    with what an installer leaves beside its package."""
     if "site-packages" in path or "dist-packages" in path:
         return True
     folder, name = os.path.split(os.path.splitext(path)[0])
@@ -597,14 +602,14 @@ def is_package(path):
 
 
 def installed_in(folder):
-    """The packages and modules that were installed into a folder, in small letters."""
+    """Return the packages and modules that were installed into a folder, in small letters."""
     if folder not in INSTALLED:
-        found = set()
+        packages = set()
         for name in folders_in(folder):
             if name.endswith(".dist-info"):
-                found.add(name.partition("-")[0].lower())
-                found.update(top_level(os.path.join(folder, name)))
-        INSTALLED[folder] = found
+                packages.add(name.partition("-")[0].lower())
+                packages.update(top_level(os.path.join(folder, name)))
+        INSTALLED[folder] = packages
     return INSTALLED[folder]
 
 
@@ -616,7 +621,7 @@ def folders_in(folder):
 
 
 def top_level(folder):
-    """What a package says is imported of it (google-auth: google), in small letters."""
+    """Return what a package says is imported of it (google-auth: google), in small letters."""
     try:
         with open(os.path.join(folder, "top_level.txt")) as file:
             return file.read().lower().split()
@@ -653,7 +658,10 @@ def is_script(program):
 def import_program(program, arguments):
     """Import a module, or run a script under another name than __main__."""
     if PY2:  # whose command lines are bytes
-        program, arguments = program.encode("utf-8"), [each.encode("utf-8") for each in arguments]
+        program, arguments = (
+            program.encode("utf-8"),
+            [argument.encode("utf-8") for argument in arguments],
+        )
     sys.argv = [program] + list(arguments)
     path = os.path.abspath(program)
     if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
@@ -670,7 +678,7 @@ def import_program(program, arguments):
 
 
 def trouble_of(error, spec, phase):
-    """What the import of the program ended with, and what to do, in a sentence or two."""
+    """Return what the import of the program ended with, and what to do, in a sentence or two."""
     if phase == "examination":
         sys.__excepthook__(*sys.exc_info())
         return "the doctor stumbled itself: %s (its traceback stands above)" % told(error)
@@ -682,18 +690,18 @@ def trouble_of(error, spec, phase):
         trace = trace.tb_next
     behind = 'behind `if __name__ == "__main__":`'
     if isinstance(error, TooLong):
-        what = "was still in its imports after %d s%s" % (spec["patience"], place)
+        sentence = "was still in its imports after %d s%s" % (spec["patience"], place)
         to_do = "Name a module that only imports, or put the work %s" % behind
     elif isinstance(error, SystemExit):
-        what = "called sys.exit(%r) in its imports%s, " % (error.code, place)
-        what += "so its other imports were not seen"
+        sentence = "called sys.exit(%r) in its imports%s, " % (error.code, place)
+        sentence += "so its other imports were not seen"
         to_do = "Put that %s, or name a module that only imports" % behind
     else:
         python = os.path.basename(sys.executable or "python")
         start = name if is_script(name) else '-c "import %s"' % name.partition(":")[0]
-        what = "crashed in its imports%s: %s" % (place, told(error))
+        sentence = "crashed in its imports%s: %s" % (place, told(error))
         to_do = "Mend that first: `%s %s` has to get through" % (python, start)
-    return "%s %s. %s." % (name, what, to_do)
+    return "%s %s. %s." % (name, sentence, to_do)
 
 
 # ------------------------------------------------------------------------------------- the clients
@@ -708,9 +716,9 @@ class Requests(object):
     """A session of requests or niquests; mount: what makes its adapter for https."""
 
     def __init__(self, module, ca=None, mount=None):
-        known = getattr(module.Session.__init__, "__code__", None)
+        code = getattr(module.Session.__init__, "__code__", None)
         # niquests would ask the authorities about each certificate, and nobody asked for that.
-        quiet = "revocation_configuration" in getattr(known, "co_varnames", ())
+        quiet = "revocation_configuration" in getattr(code, "co_varnames", ())
         self.session = module.Session(**({"revocation_configuration": None} if quiet else {}))
         self.options = {"stream": True, "allow_redirects": False}
         if ca:
@@ -844,47 +852,48 @@ EVENTLETS = Way("eventlet's own http.client", HttpClient, "eventlet.green.http.c
 
 
 def topmost(names):
-    """Names of clients, without urllib3 where requests or niquests stand on it."""
+    """Return the names of clients, without urllib3 if requests or niquests stands on it."""
     on_it = {"requests", "niquests"} & set(names)
     return [name for name in names if name != "urllib3" or not on_it]
 
 
 def class_of(value):
-    """The name of a value's class with its module; None for None."""
+    """Return the name of a value's class with its module; None for None."""
     return value and "%s.%s" % (type(value).__module__, type(value).__name__)
 
 
 def socket_of(response):
-    """The name of the class of the socket below a urllib3 response; None where it is hidden."""
+    """Return the name of the class of the socket below a urllib3 response; None if it is hidden."""
     connection = getattr(response, "_connection", None) or getattr(response, "connection", None)
     return class_of(getattr(connection, "sock", None))
 
 
 def own_adapters():
-    """Ways through the program's own https adapters, for each class that is not requests' own:
-    of the sessions that are there now, and of a library that is imported for nothing else."""
+    """Return clients that use the program's own https adapters, one for each class that is not
+    requests' own: of the sessions that are there now, and of a library that is imported for nothing
+    else."""
     requests = loaded("requests")
     if not hasattr(requests, "Session"):
         return []
-    stock, found, made = requests.adapters.HTTPAdapter, {}, []
+    stock, adapters, ways = requests.adapters.HTTPAdapter, {}, []
     # One that sends in its own way might send elsewhere.
     sending = [name for name in dir(stock) if name == "send" or name.startswith("get_connection")]
-    for each in gc.get_objects():
-        if issubclass(type(each), requests.Session):  # isinstance would wake lazy objects up
-            adapter = getattr(each, "adapters", {}).get("https://")
+    for candidate in gc.get_objects():
+        if issubclass(type(candidate), requests.Session):  # isinstance would wake lazy objects up
+            adapter = getattr(candidate, "adapters", {}).get("https://")
             kind = type(adapter)
             if kind is not stock and issubclass(kind, stock):
                 if all(getattr(kind, name) == getattr(stock, name) for name in sending):
-                    found.setdefault(kind, adapter)
-    for kind, adapter in found.items():
+                    adapters.setdefault(kind, adapter)
+    for kind, adapter in adapters.items():
         name = "requests with a session's %s" % kind.__name__
         its_own = {"mount": lambda adapter=adapter: adapter}
-        made.append(Way(name, Requests, "requests", its_own, priced=True, adapter=True))
+        ways.append(Way(name, Requests, "requests", its_own, priced=True, adapter=True))
     x509 = getattr(loaded("requests_toolbelt.adapters.x509"), "X509Adapter", None)
-    if x509 and x509 not in found:
+    if x509 and x509 not in adapters:
         new = {"mount": lambda: x509(cert_bytes=CERTIFICATE.encode(), pk_bytes=KEY.encode())}
-        made.append(Way("requests with requests_toolbelt's X509Adapter", Requests, "requests", new))
-    return made[:3]
+        ways.append(Way("requests with requests_toolbelt's X509Adapter", Requests, "requests", new))
+    return ways[:3]
 
 
 # ------------------------------------------------------------------ 1. does a read block the loop?
@@ -898,20 +907,20 @@ PATCHES = {
 
 
 def find_loop():
-    """(the module of the event loop that the program has, whether its sockets are the standard
-    ones' stand-in); (None, False) where it has none."""
+    """Return (the module of the program's event loop, whether its sockets stand in for the standard
+    ones); (None, False) if there is no loop."""
     provided = provider(getattr(loaded("socket"), "socket", None))
-    here = [name for name in ("gevent", "eventlet") if loaded(name)]
-    here.sort(key=lambda name: name != provided)  # who patched comes first
-    return (loaded(here[0]), provided == here[0]) if here else (None, False)
+    loops = [name for name in ("gevent", "eventlet") if loaded(name)]
+    loops.sort(key=lambda name: name != provided)  # the one that patched comes first
+    return (loaded(loops[0]), provided == loops[0]) if loops else (None, False)
 
 
 def own_code_uses(package, program):
-    """Whether a module of the program's own, and not only some library, holds a part of a package:
-    a library may import gevent and leave it alone."""
+    """Return whether a module of the program's own, and not only some library, holds a part of a
+    package: a library may import gevent and leave it alone."""
     top = str(program).partition(".")[0]
     for name, module in list(sys.modules.items()):
-        names = getattr(module, "__dict__", None) or {}  # what stands there need not be a module
+        names = getattr(module, "__dict__", None) or {}  # what is there need not be a module
         path = names.get("__file__")
         if not hasattr(path, "lower") or OWN_FILE.startswith(os.path.splitext(path)[0] + "."):
             continue
@@ -921,17 +930,18 @@ def own_code_uses(package, program):
             origin = getattr(value, "__name__", None) if type(value) is type(sys) else None
             origin = origin or getattr(type(value), "__module__", None)
             holds = [origin, vars(value).get("__module__") if isinstance(value, type) else None]
-            if any(str(each).partition(".")[0] == package for each in holds):
+            if any(str(module_name).partition(".")[0] == package for module_name in holds):
                 return True
     return False
 
 
-def ask(way, server, scheme, delay_s, trial):
-    """One request over a new connection: (the trial's peak in the server's hand, socket class).
+def ask(client, server, scheme, delay_s, trial):
+    """Make one request over a new connection: (the trial's peak in the server's hand, socket
+    class).
 
     Raises Trouble for any answer but the right one: a failed request is no timing.
     """
-    session = way.session(server.ca)
+    session = client.session(server.ca)
     try:
         status, body, kind, _ = session.ask(server.url(scheme, delay_s, trial))
     finally:
@@ -942,14 +952,15 @@ def ask(way, server, scheme, delay_s, trial):
     return answer["peak"], kind
 
 
-def one_trial(loop, way, server, scheme, delay_s, n):
-    """n greenlets with a request each, and one whose heart beats as often as the event loop lets
-    it: what happened, as a dictionary. longest_gap_s: by how much the worst beat came late."""
+def one_trial(loop, client, server, scheme, delay_s, n):
+    """Run n greenlets with a request each, and one whose heart beats as often as the event loop
+    lets it; return what happened, as a dictionary. longest_gap_s: by how much the worst beat came
+    late."""
     trial, peaks, errors, beats = server.new_trial(), [], [], [clock()]
 
-    def one():
+    def fetch():
         try:
-            peaks.append(ask(way, server, scheme, delay_s, trial)[0])
+            peaks.append(ask(client, server, scheme, delay_s, trial)[0])
         except Exception as error:
             errors.append(told(error))
 
@@ -959,11 +970,11 @@ def one_trial(loop, way, server, scheme, delay_s, n):
             beats.append(clock())
 
     loop.spawn(beat)
-    for task in [loop.spawn(one) for _ in range(n)]:
+    for task in [loop.spawn(fetch) for _ in range(n)]:
         (task.join if loop.__name__ == "gevent" else task.wait)()
     beats.append(clock())
     wall_s = beats[-1] - beats[0]
-    gaps = [later - before - BEAT_S for before, later in zip(beats, beats[1:])]  # noqa: RUF007
+    gaps = [later - earlier - BEAT_S for earlier, later in zip(beats, beats[1:])]  # noqa: RUF007
     return dict(
         requests=n, delay_s=delay_s, wall_s=round(wall_s, 4),
         effective_concurrency=round(n * delay_s / wall_s, 3),
@@ -973,31 +984,32 @@ def one_trial(loop, way, server, scheme, delay_s, n):
 
 
 def verdict_of(trials):
-    """BLOCKED, FREE, or None while the trials do not settle it."""
-    if all(each["requests"] > 1 for each in trials):
-        if any(each["effective_concurrency"] >= AT_ONCE_FROM for each in trials):
+    """Return BLOCKED, FREE, or None while the trials do not settle it."""
+    if all(trial["requests"] > 1 for trial in trials):
+        if any(trial["effective_concurrency"] >= AT_ONCE_FROM for trial in trials):
             return FREE  # no series of requests reaches that, whatever the machine is busy with
-    elif any(each["longest_gap_s"] < RAN_ON_TO * each["delay_s"] for each in trials):
+    elif any(trial["longest_gap_s"] < RAN_ON_TO * trial["delay_s"] for trial in trials):
         return FREE
     stood_still = [
-        each["peak_in_flight"] == 1
-        and each["longest_gap_s"] >= STOOD_STILL_FROM * each["delay_s"]
-        and (each["requests"] == 1 or each["effective_concurrency"] <= ONE_BY_ONE_TO)
-        for each in trials
+        trial["peak_in_flight"] == 1
+        and trial["longest_gap_s"] >= STOOD_STILL_FROM * trial["delay_s"]
+        and (trial["requests"] == 1 or trial["effective_concurrency"] <= ONE_BY_ONE_TO)
+        for trial in trials
     ]
     return BLOCKED if len(trials) >= 2 and all(stood_still) else None
 
 
-def try_out(loop, way, server, scheme, n=2):
-    """Trials until they settle it: {"verdict": BLOCKED, FREE or CANNOT_TELL, "trials", "error"}."""
+def try_out(loop, client, server, scheme, n=2):
+    """Run trials until they settle it: {"verdict": BLOCKED, FREE or CANNOT_TELL, "trials",
+    "error"}."""
     trials, verdict, error = [], None, None
     for delay_s in DELAYS_S:
-        trial = one_trial(loop, way, server, scheme, delay_s, n)
+        trial = one_trial(loop, client, server, scheme, delay_s, n)
         error = trial["error"]
         if error and n > 1:
             # Some adapters cannot make two connections. One is enough for a heartbeat.
-            alone = try_out(loop, way, server, scheme, 1)
-            return dict(alone, error=alone["error"] and error)
+            single = try_out(loop, client, server, scheme, 1)
+            return dict(single, error=single["error"] and error)
         if error:
             break
         trials.append(trial)
@@ -1007,13 +1019,13 @@ def try_out(loop, way, server, scheme, n=2):
     return {"verdict": verdict or CANNOT_TELL, "trials": trials, "error": error}
 
 
-def check_way(loop, patched, way, server, imported):
-    """Does a TLS read of this client block the loop? With plain HTTP as the control."""
-    row = {"client": way.name, "imported": imported, "socket": None, "https": None, "http": None}
+def check_way(loop, patched, client, server, imported):
+    """Check whether a TLS read of this client blocks the loop, with plain HTTP as the control."""
+    row = {"client": client.name, "imported": imported, "socket": None, "https": None, "http": None}
     try:
-        row["socket"] = ask(way, server, "https", 0, server.new_trial())[1]
-        row["https"] = try_out(loop, way, server, "https")
-        row["http"] = try_out(loop, way, server, "http")
+        row["socket"] = ask(client, server, "https", 0, server.new_trial())[1]
+        row["https"] = try_out(loop, client, server, "https")
+        row["http"] = try_out(loop, client, server, "http")
     except Exception as error:
         return dict(row, verdict=CANNOT_TELL, error=told(error))
     secure, plain = row["https"]["verdict"], row["http"]["verdict"]
@@ -1025,35 +1037,41 @@ def check_way(loop, patched, way, server, imported):
 
 
 def check_loop(loop, patched, server, imported, watch):
-    """(way, row of `check_way`) for each client that the program imported; for a stand-in where it
-    imported none."""
-    known = [way for way in WAYS if way.kind is not Aiohttp]  # that has a loop of its own
-    chosen = [way for way in known if way.module in topmost(imported)]
+    """Return (client, row of `check_way`) for each client that the program imported, or for a
+    stand-in if it imported none."""
+    # aiohttp has a loop of its own.
+    candidates = [client for client in WAYS if client.kind is not Aiohttp]
+    chosen = [client for client in candidates if client.module in topmost(imported)]
     if loaded(EVENTLETS.module):
         chosen.append(EVENTLETS)
     chosen = chosen[:3] + own_adapters()
-    stand_ins = [way for way in known[:3] if not chosen and watch and bring(way.module)]
-    ways = chosen or (stand_ins + [STANDARD])[:1]
-    return [(way, check_way(loop, patched, way, server, bool(chosen))) for way in ways]
+    stand_ins = [
+        client for client in candidates[:3] if not chosen and watch and bring(client.module)
+    ]
+    clients = chosen or (stand_ins + [STANDARD])[:1]
+    return [(client, check_way(loop, patched, client, server, bool(chosen))) for client in clients]
 
 
-def try_cures(loop, way, server):
-    """What frees the loop of a way that is blocked, tried in this very process, one after the
-    other: rows of {"cure", "verdict", "wall_s"}. The process is not the same afterwards."""
+def try_cures(loop, client, server):
+    """Return what frees the loop of a client that is blocked, tried in this very process, one after
+    the other: rows of {"cure", "verdict", "wall_s"}. The process is not the same afterwards."""
     rows = []
 
-    def note(cure, way=way):
-        found = try_out(loop, way, server, "https")
-        wall_s = min([each["wall_s"] for each in found["trials"]] or [None])
-        rows.append({"cure": cure, "verdict": found["verdict"], "wall_s": wall_s})
+    def note(cure, variant=client):
+        outcome = try_out(loop, variant, server, "https")
+        wall_s = min([trial["wall_s"] for trial in outcome["trials"]] or [None])
+        rows.append({"cure": cure, "verdict": outcome["verdict"], "wall_s": wall_s})
 
     if injected():
         pyopenssl = urllib3_module("contrib.pyopenssl")
         pyopenssl.extract_from_urllib3()
         note("extract_from_urllib3()")
         pyopenssl.inject_into_urllib3()
-    if way.name == "geventhttpclient":
-        note("gevent's SSLContext", Way(way.name, way.kind, options={"factory": gevents_context}))
+    if client.name == "geventhttpclient":
+        note(
+            "gevent's SSLContext",
+            Way(client.name, client.kind, options={"factory": gevents_context}),
+        )
     elif loop.__name__ == "gevent":
         from gevent import monkey
 
@@ -1064,7 +1082,7 @@ def try_cures(loop, way, server):
 
 
 def gevents_context(cafile=None):
-    """A context of gevent's own class, whatever has been patched."""
+    """Return a context of gevent's own class, whatever has been patched."""
     import gevent.ssl
 
     context = gevent.ssl.SSLContext(gevent.ssl.PROTOCOL_TLS_CLIENT)
@@ -1073,7 +1091,8 @@ def gevents_context(cafile=None):
 
 
 def is_trapped():
-    """Whether google-auth's adapter for client certificates would inject later: it is made here."""
+    """Return whether google-auth's adapter for client certificates would inject later: it is made
+    here."""
     adapter = getattr(loaded("google.auth.transport.requests"), "_MutualTlsAdapter", None)
     if adapter is None or injected():
         return False
@@ -1132,21 +1151,22 @@ class Watch(object):
 
 
 def caller(frame):
-    """{"file", "line", "text", "from"} of who calls; from: the program's own line above it."""
+    """Return {"file", "line", "text", "from"} of a frame that calls; from: the program's own line
+    above it."""
     path, line = frame.f_code.co_filename, frame.f_lineno
-    who = {"file": short(path), "line": line, "from": None}
-    who["text"] = readable(linecache.getline(path, line)).strip()
+    origin = {"file": short(path), "line": line, "from": None}
+    origin["text"] = readable(linecache.getline(path, line)).strip()
     while frame is not None and frame.f_code.co_filename != OWN_FILE:
         path = frame.f_code.co_filename
         if not path.startswith("<") and not is_library(path):
-            who["from"] = "%s:%d" % (short(path), frame.f_lineno)
+            origin["from"] = "%s:%d" % (short(path), frame.f_lineno)
             break
         frame = frame.f_back
-    return who
+    return origin
 
 
 def loads_of(work):
-    """(the processor milliseconds of each load, the error or None) of one piece of work."""
+    """Return (the processor milliseconds of each load, the error or None) of one piece of work."""
     error = None
     with Watch() as watch:
         try:
@@ -1156,17 +1176,23 @@ def loads_of(work):
     return watch.loads, error
 
 
-def count_loads(way, server):
-    """How often certificates are loaded by three connections of one session, and by one call
+def count_loads(client, server):
+    """Return how often certificates are loaded by three connections of one session, and by one call
     without a session: {"client", "by_connection", "made", "by_call", "error"}.
 
     The connections are made with the trust that the library has by default, so they end at the
     certificate of the doctor's server, after the loads. (One that does not verify gets an answer.)
     """
-    row = {"client": way.name, "by_connection": [], "by_call": None, "error": None, "each_ms": []}
+    row = {
+        "client": client.name,
+        "by_connection": [],
+        "by_call": None,
+        "error": None,
+        "each_ms": [],
+    }
     url = server.url("https", 0, "last" + server.new_trial())
     with Watch() as watch:
-        session = way.session()
+        session = client.session()
     row["made"] = len(watch.loads)
     for _ in range(3):
         loads, error = loads_of(lambda: session.ask(url))
@@ -1175,72 +1201,73 @@ def count_loads(way, server):
         if error and "certificate verify failed" not in told(error).lower():
             row["error"] = row["error"] or told(error)
     session.close()
-    if way.once:
-        row["by_call"] = len(loads_of(lambda: loaded(way.module).get(url))[0])
+    if client.once:
+        row["by_call"] = len(loads_of(lambda: loaded(client.module).get(url))[0])
     return row
 
 
-def check_loads(server, imported, watch, until):
-    """One row of `count_loads` for each client that is here. What the program did not import comes
-    last, in our own process alone, and if there is time."""
-    rows, known = [], [way for way in own_adapters() if way.adapter]
-    known += sorted(WAYS, key=lambda way: way.module not in imported)
-    for way in known:
-        its_own = way.module in imported
-        if not its_own and (not watch or (imported and clock() > until)):
+def check_loads(server, imported, watch, deadline):
+    """Return a row of `count_loads` for each client that is here. What the program did not import
+    comes last, in our own process alone, and if there is time."""
+    rows, candidates = [], [client for client in own_adapters() if client.adapter]
+    candidates += sorted(WAYS, key=lambda client: client.module not in imported)
+    for client in candidates:
+        its_own = client.module in imported
+        if not its_own and (not watch or (imported and clock() > deadline)):
             continue
         with Watch() as importing:
-            if not bring(way.module):
+            if not bring(client.module):
                 continue
         try:
-            row = count_loads(way, server)
+            row = count_loads(client, server)
         except Exception as error:
-            row = {"client": way.name, "error": told(error), "by_call": None}
-        row.update(imported=its_own, adapter=way.adapter, at_import=len(importing.loads))
+            row = {"client": client.name, "error": told(error), "by_call": None}
+        row.update(imported=its_own, adapter=client.adapter, at_import=len(importing.loads))
         rows.append(row)
     return rows
 
 
 def judged_rows(rows, program):
-    """The rows of loads that count: of the clients that the program imported, or, where no program
-    was named, of requests. A session's own adapter counts for requests as a whole."""
-    own = [row for row in rows if row["imported"]]
+    """Return the rows of loads that count: of the clients that the program imported, or, if no
+    program was named, of requests. A session's own adapter counts for requests as a whole."""
+    judged = [row for row in rows if row["imported"]]
     if not program:
-        own = own or [row for row in rows if row["client"] == "requests"]
-    own = [row for row in own if not (row["adapter"] and row["error"])]
-    names = topmost([row["client"] for row in own])
-    stock = "requests" if any(row["adapter"] for row in own) else None
-    return [row for row in own if row["client"] in names and row["client"] != stock]
+        judged = judged or [row for row in rows if row["client"] == "requests"]
+    judged = [row for row in judged if not (row["adapter"] and row["error"])]
+    names = topmost([row["client"] for row in judged])
+    stock = "requests" if any(row["adapter"] for row in judged) else None
+    return [row for row in judged if row["client"] in names and row["client"] != stock]
 
 
 def bounds(values):
-    """[least, most] without the very least and the very most: of eleven values those two have the
-    median between them with a certainty of 98.8 %, whatever the noise looks like. Of fewer, all."""
+    """Return [least, most] without the very least and the very most: of eleven values those two
+    have the median between them with a certainty of 98.8 %, whatever the noise looks like. Of
+    fewer, all."""
     values = sorted(values)[1:-1] if len(values) >= TURNS else sorted(values)
     return [round(values[0], 2), round(values[-1], 2)]
 
 
 def certificates_of_a_load():
-    """How many there are where verify=True means a file; None where it means the system's."""
+    """Return how many there are if verify=True means a file; None if it means the system's."""
     try:
         variables = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE") if loaded("requests") else ()
         paths = [os.environ[name] for name in variables if os.environ.get(name)]
-        known = [getattr(loaded(name), "certs", None) for name in ("requests", "niquests")]
-        paths += [each.where() for each in known + [loaded("certifi")] if each]
+        sources = [getattr(loaded(name), "certs", None) for name in ("requests", "niquests")]
+        paths += [source.where() for source in sources + [loaded("certifi")] if source]
         with open(paths[0], "rb") as file:
             return file.read().count(b"BEGIN CERTIFICATE")
     except Exception:
         return None
 
 
-def cost_of_a_load(found, watch):
-    """[least, most] milliseconds of one load, as the program or the clients here do it; if none of
-    them does, into a new context of the standard library's."""
+def cost_of_a_load(results, watch):
+    """Return [least, most] milliseconds of one load, as the program or the clients here do it; if
+    none of them does, into a new context of the standard library's."""
     import ssl
 
-    spent = [ms for row in found["loads"] if row["imported"] for ms in row.get("each_ms", ())]
+    spent = [ms for row in results["loads"] if row["imported"] for ms in row.get("each_ms", ())]
     spent = spent or (watch.loads if watch else [])
-    spent = spent or [ms for row in found["loads"] for ms in row.get("each_ms", ())]
+    spent = spent or [ms for row in results["loads"] for ms in row.get("each_ms", ())]
     spent = spent or loads_of(lambda: [ssl.create_default_context() for _ in range(TURNS)])[0]
     return bounds(spent) if spent else None
 
@@ -1271,13 +1298,13 @@ LIBRARIES = {
 
 
 def is_decorator(package, codes):
-    """Whether a package only wraps the program's functions: it is known for that, or all of its
-    functions that were called take whatever they are given (*args, **kwargs)."""
+    """Return whether a package only wraps the program's functions: it is known for that, or all of
+    its functions that were called take whatever they are given (*args, **kwargs)."""
     return package in DECORATORS or all(code.co_flags & 12 == 12 for code in codes)
 
 
 def taken_by(library):
-    """(how its client is kept, what is said of the context that it takes), of a library."""
+    """Return (how its client is kept, what is said of the context that it takes), of a library."""
     if library not in LIBRARIES:
         text = "Make one client of %s, and keep it; where it has none, see whether it takes one."
         return None, text % library
@@ -1291,15 +1318,15 @@ def taken_by(library):
 # --------------------------------------------------- what a run did, from the events of its probes
 
 
-#: So many requests, or exchanges, for each connection, and they are kept.
+#: With this many requests, or exchanges, for each connection, they are kept.
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
 #: Loads hold a loop up that take so many milliseconds while others wait, and so many in a row.
 HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
-#: So many connections to one host that speaks HTTP/2 are too many: one would do.
+#: This many connections to one host that speaks HTTP/2 are too many: one would do.
 TOO_MANY_H2_FROM = 3
-#: So many times the limit, or as little of it, and a share is near it.
+#: A share that is at most this many times the limit, or as little of it, is near it.
 NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
 KEPT_LOADS_FROM = 10
@@ -1307,14 +1334,14 @@ KEPT_LOADS_FROM = 10
 #: they waited for one that was for so long in all.
 WANTED_FROM = 3
 WAITED_FROM_S = 0.2
-#: So many contexts with the same certificates, alive at once in a process, are too many; so many
-#: are, where each belongs to a connection that is kept, as requests has it.
+#: This many contexts with the same certificates, alive at once in a process, are too many; the
+#: second number is for contexts that belong to a connection each that is kept, as in requests.
 CONTEXTS_FROM = 10
 KEPT_CONTEXTS_FROM = 100
 
 
 def counted(events):
-    """The counts of a run, a dictionary, from what `Probes` noted, in the order of time.
+    """Return the counts of a run, a dictionary, from what `Probes` noted, in the order of time.
 
     processes (that used TLS), cpu_ms (of all, from when their code begins, without compiled_ms, in
     which Python compiled modules: it does that once); contexts, loads, load_ms; needed: one load
@@ -1355,9 +1382,9 @@ def counted(events):
     the one with the most loads first. kept: its connections are, for several requests each, or each
     beside the others.
     """
-    rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
+    rows, makers, began, first, known_keys, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
-    loading, grown, programs, holding = {}, {}, set(), {}
+    loading, memory_spans, programs, holding = {}, {}, set(), {}
     shaking, since_begun, multiplexed, latest = {}, {}, {}, {}
     unreached, reached = [], False
     total = dict(
@@ -1374,8 +1401,8 @@ def counted(events):
         botocores=0, dropped=0, collected=0,
     )  # fmt: skip
 
-    def row_of(who):
-        key = who["client"], who["through"]
+    def row_of(origin):
+        key = origin["client"], origin["through"]
         if key not in rows:
             rows[key] = dict(
                 client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
@@ -1386,64 +1413,64 @@ def counted(events):
         return rows[key]
 
     for event in events:
-        what, pid = event["is"], event["pid"]
-        before, cpu[pid] = cpu.get(pid, 0), max(event["cpu"], cpu.get(pid, 0))
-        begins, of = what in ("process", "start"), (pid, event.get("c"))
-        known, compiled[pid] = compiled.get(pid, 0), event.get("compiled", 0)
-        total["compiled_ms"] += 0 if begins else max(0, compiled[pid] - known)
-        if begins:
+        kind, pid = event["is"], event["pid"]
+        cpu_before, cpu[pid] = cpu.get(pid, 0), max(event["cpu"], cpu.get(pid, 0))
+        starts, context = kind in ("process", "start"), (pid, event.get("c"))
+        compiled_before, compiled[pid] = compiled.get(pid, 0), event.get("compiled", 0)
+        total["compiled_ms"] += 0 if starts else max(0, compiled[pid] - compiled_before)
+        if starts:
             # Until here it was Python that began, and the doctor. (A program that another has taken
             # the place of had this process before.)
-            started[pid] = started.get(pid, 0) + cpu[pid] - before
-            programs.update([pid] if what == "start" else [])
-        elif what == "trial":
+            started[pid] = started.get(pid, 0) + cpu[pid] - cpu_before
+            programs.update([pid] if kind == "start" else [])
+        elif kind == "trial":
             trial_ms += event["ms"]
-        elif what == "context":
-            made[of] = first[event["c"]] = event["who"]
+        elif kind == "context":
+            makers[context] = first[event["c"]] = event["who"]
             total["contexts"] += 1
             row = row_of(event["who"])
             row["contexts"] += 1
             row["default"] += event["default"]
-        elif what == "load":
-            made[of] = first[event["c"]] = event["who"]
+        elif kind == "load":
+            makers[context] = first[event["c"]] = event["who"]
             row, key = row_of(event["who"]), (pid, event["who"]["client"], event["trust"])
-            for each in (row, total):
-                each["loads"] += 1
-                each["load_ms"] += event["ms"]
-                each["needed"] += key not in seen
-                each["spare_ms"] += event["ms"] if key in seen else 0
-                each["alive"] = max(each["alive"], event["alive"])
-            grown.setdefault(pid, []).append([event["since"], event["t"]] + event["kib"])
-            loading.setdefault(of, []).append((event["since"], event["t"]))
+            for tally in (row, total):
+                tally["loads"] += 1
+                tally["load_ms"] += event["ms"]
+                tally["needed"] += key not in known_keys
+                tally["spare_ms"] += event["ms"] if key in known_keys else 0
+                tally["alive"] = max(tally["alive"], event["alive"])
+            memory_spans.setdefault(pid, []).append([event["since"], event["t"]] + event["kib"])
+            loading.setdefault(context, []).append((event["since"], event["t"]))
             if event["loop"]:
                 on_loop = total["on_loop"]
                 on_loop["loads"] += 1
-                on_loop["spare"] += key in seen
+                on_loop["spare"] += key in known_keys
                 on_loop["waiting"] += event["waiting"]
                 on_loop["ms"] = round(on_loop["ms"] + event["ms"], 1)
                 # Loads that follow each other hold the loop up as one.
-                since, until = event["since"], event["t"]
-                held = holding.get(pid)
-                if held is None or since - held[1] > 0.001 * HELD_UP_IN_A_ROW_FROM_MS:
-                    held = holding[pid] = [since, until]
-                held[1] = until
-                longest_ms = 1000 * (held[1] - held[0])
+                load_start, load_end = event["since"], event["t"]
+                streak = holding.get(pid)
+                if streak is None or load_start - streak[1] > 0.001 * HELD_UP_IN_A_ROW_FROM_MS:
+                    streak = holding[pid] = [load_start, load_end]
+                streak[1] = load_end
+                longest_ms = 1000 * (streak[1] - streak[0])
                 if event["waiting"]:
                     on_loop["held_ms"] = round(on_loop["held_ms"] + event["ms"], 1)
                     on_loop["longest_ms"] = round(max(on_loop["longest_ms"], longest_ms), 1)
                 note_place(on_loop["at"], event["who"]["at"])
-            seen.add(key)
+            known_keys.add(key)
             row["awaits"] += bool(event["who"].get("awaits"))
             note_place(row["at"], event["who"]["at"])
             note_place(row["trusts"], event["trust"])
             note_place(row["by"], event["by"])
-        elif what == "begin":
+        elif kind == "begin":
             # Made by a process that forked, or before anybody looked.
-            who = made.get(of) or (of[1] and first.get(of[1])) or event["who"]
+            maker = makers.get(context) or (context[1] and first.get(context[1])) or event["who"]
             began[pid, event["h"]] = {}
             total["connections"] += 1
             total["under_loop"] += bool(event["loop"])
-            row = spoken[pid, event["h"]] = row_of(who)
+            row = spoken[pid, event["h"]] = row_of(maker)
             row["connections"] += 1
             latest[pid, event["who"]["client"]] = row
             row["http"] = row["http"] and event["http"]
@@ -1459,33 +1486,33 @@ def counted(events):
             if event["since"] is not None:
                 span = {name: event[name] for name in ("since", "t", "thread", "by")}
                 began[pid, event["h"]] = dict(span, end=None)
-                shaken.setdefault(of, []).append(began[pid, event["h"]])
-        elif what == "end" and (pid, event["h"]) in began:
+                shaken.setdefault(context, []).append(began[pid, event["h"]])
+        elif kind == "end" and (pid, event["h"]) in began:
             began.pop((pid, event["h"]))["end"] = event["t"]
             total["handshakes" if event["ok"] else "failed"] += 1
             if not event["ok"]:
                 note_place(total["failures"], event.get("why"))
             under_way[pid] -= 1
-            begun, of_row = since_begun.pop((pid, event["h"]))
+            start, of_row = since_begun.pop((pid, event["h"]))
             of_row.discard((pid, event["h"]))
             total["handshake_ms"] += event.get("ms", 0)
-            total["handshake_s"] += event["t"] - begun
+            total["handshake_s"] += event["t"] - start
             if event.get("alpn") == "h2" and event.get("host"):
                 key = pid, spoken[pid, event["h"]]["client"], event["host"]
                 multiplexed[key] = multiplexed.get(key, 0) + 1
-        elif what == "exchange" and (pid, event["h"]) in spoken:
+        elif kind == "exchange" and (pid, event["h"]) in spoken:
             spoken[pid, event["h"]]["exchanges"] += event["n"]
-        elif what in ("full", "evicted"):
-            row = row_of(made.get(of) or event["who"])
-            row[what] += 1
+        elif kind in ("full", "evicted"):
+            row = row_of(makers.get(context) or event["who"])
+            row[kind] += 1
             for name in ("size", "wanted"):
-                row[name][what] = max(event[name], row[name].get(what, 0))
-        elif what in ("session", "pool", "botocore"):
-            total[what + "s"] += 1
-        elif what == "request" and (of in made or event["c"] in first):
-            row = row_of(made.get(of) or first[event["c"]])
+                row[name][kind] = max(event[name], row[name].get(kind, 0))
+        elif kind in ("session", "pool", "botocore"):
+            total[kind + "s"] += 1
+        elif kind == "request" and (context in makers or event["c"] in first):
+            row = row_of(makers.get(context) or first[event["c"]])
             row["requests"] = 1 + (row["requests"] or 0)
-        elif what == "block":
+        elif kind == "block":
             blocked = total["blocked"]
             blocked["times"] += 1
             blocked["by"] = event["by"]
@@ -1493,7 +1520,7 @@ def counted(events):
             blocked["waiting_s"] = round(blocked["waiting_s"] + event["waiting"] * event["s"], 4)
             note_place(blocked["clients"], event["who"]["client"])
             note_place(blocked["at"], event["who"]["at"])
-        elif what == "silence":
+        elif kind == "silence":
             silent = total["silent"]
             silent["times"] += 1
             silent["by"] = event["by"]
@@ -1502,65 +1529,65 @@ def counted(events):
                 silent["waiting_s"] = round(silent["waiting_s"] + event["s"], 4)
                 note_place(silent["clients"], event["who"]["client"])
                 note_place(silent["at"], event["who"]["at"])
-        elif what == "closing":
-            row = row_of(made.get(of) or event["who"])
+        elif kind == "closing":
+            row = row_of(makers.get(context) or event["who"])
             if not row["connections"]:  # its client got the program's own context
                 row = latest.get((pid, event["who"]["client"]), row)
             row["closed"][event["by"]] = row["closed"].get(event["by"], 0) + 1
             note_place(row["closed_at"], event["who"]["at"])
             row["closers"].update([(pid, event["h"])] if event.get("h") else [])
-        elif what == "collected":
+        elif kind == "collected":
             total["dropped"] += event["connections"]
             total["collected"] += event["contexts"]
-        elif what == "failed":
+        elif kind == "failed":
             note_place(total["failures"], event["why"])
-        elif what == "unreached":
+        elif kind == "unreached":
             note_place(unreached, event["why"])
-        elif what == "reached":
+        elif kind == "reached":
             reached = True
-        elif what == "truststore":
+        elif kind == "truststore":
             total["truststore"].append(event["where"])
-        elif what == "heartbeat" and event["by"] not in total["heartbeats"]:
+        elif kind == "heartbeat" and event["by"] not in total["heartbeats"]:
             total["heartbeats"].append(event["by"])
-        elif what == "own tls" and event["name"] not in total["own_tls"]:
+        elif kind == "own tls" and event["name"] not in total["own_tls"]:
             total["own_tls"].append(event["name"])
-        elif what == "greenlet":
+        elif kind == "greenlet":
             total["stood"]["fetched"] = True
             total["stood"]["in_greenlets"] |= event["itself"]
-        elif what == "wait":
-            stood = total["stood"]
-            stood["waits"] += 1
+        elif kind == "wait":
+            stalls = total["stood"]
+            stalls["waits"] += 1
             if event["stood"]:
-                stood["times"] += 1
-                stood["s"] = round(stood["s"] + event["s"], 4)
-                note_place(stood["clients"], event["who"]["client"])
-                note_place(stood["at"], event["who"]["at"])
-        elif what == "injection":
+                stalls["times"] += 1
+                stalls["s"] = round(stalls["s"] + event["s"], 4)
+                note_place(stalls["clients"], event["who"]["client"])
+                note_place(stalls["at"], event["who"]["at"])
+        elif kind == "injection":
             total["injections"].append(event["where"])
-        elif what in ("uncounted", "unprobed"):
-            total[what].append(event["why"])
+        elif kind in ("uncounted", "unprobed"):
+            total[kind].append(event["why"])
     if not (reached or total["connections"]):  # else others than those that are counted were meant
         total["failures"] += unreached
-    total["context_mib"] = sum(growth(spans) for spans in grown.values()) / 1024
+    total["context_mib"] = sum(growth(spans) for spans in memory_spans.values()) / 1024
     total["queue"], total["open"] = longest_queue(shaken, loading), sum(opened.values())
-    total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | programs)
+    total["processes"] = len(set(pid for pid, _ in makers) | set(under_way) | programs)
     total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
     total["clients"] = sorted(rows.values(), key=lambda row: (-row["loads"], -row["connections"]))
-    for each in total["clients"] + [total]:
+    for tally in total["clients"] + [total]:
         for name in ("load_ms", "spare_ms", "cpu_ms", "compiled_ms", "context_mib"):
-            if name in each:
-                each[name] = round(each[name], 1)
+            if name in tally:
+                tally[name] = round(tally[name], 1)
     whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
     total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
     total["handshake_ms"] = round(total["handshake_ms"], 1)
     total["handshake_s"] = round(total["handshake_s"], 3)
-    most = {}  # another process has to connect for itself
+    largest = {}  # another process has to connect for itself
     for (_, client, host), number in multiplexed.items():
-        most[client, host] = max(number, most.get((client, host), 0))
-    several = [(number,) + key for key, number in most.items() if number >= TOO_MANY_H2_FROM]
+        largest[client, host] = max(number, largest.get((client, host), 0))
+    several = [(number,) + key for key, number in largest.items() if number >= TOO_MANY_H2_FROM]
     total["http2"] = [
         {"client": client, "host": host, "connections": number}
-        for number, client, host in sorted(several, key=lambda each: -each[0])
+        for number, client, host in sorted(several, key=lambda triple: -triple[0])
     ]
     for row in total["clients"]:
         row["threads"], row["closers"] = len(row["threads"]), len(row["closers"])
@@ -1572,156 +1599,161 @@ def counted(events):
 
 
 def is_kept(row, total):
-    """Whether the connections of a row of `counted` are kept."""
-    beside = row["connections"] <= total["open"]  # each was made beside the others
+    """Return whether the connections of a row of `counted` are kept."""
+    side_by_side = row["connections"] <= total["open"]  # each was made beside the others
     # Threads that share a client have one each: one that finds no place in its pool is closed.
-    if is_shared(row, total) and (beside or row["connections"] <= row["threads"]):
+    if is_shared(row, total) and (side_by_side or row["connections"] <= row["threads"]):
         return True
     several = KEPT_FROM * max(row["connections"], 1)
     if row["requests"]:
         return row["requests"] >= several
     # A visit to a mailbox takes several exchanges, too, so of what is no HTTP they do not suffice.
-    return row["exchanges"] >= several and (row["http"] or beside)
+    return row["exchanges"] >= several and (row["http"] or side_by_side)
 
 
 def at_once(row):
-    """How many requests of a row of `counted` were under way at once, as far as their handshakes
-    tell: those, or the threads whose connections were open beside each other."""
+    """Return how many requests of a row of `counted` were under way at once, as far as their
+    handshakes tell: those, or the threads whose connections were open at the same time."""
     return max(1, row["peak"], min(row["threads"], row["open"], row["connections"]))
 
 
 def wanting(row):
-    """Of what the connections of a row of `counted` were closed for want: of "full" (places in a
-    pool) and of "evicted" (pools), those that happened again and again."""
+    """Return what the connections of a row of `counted` were closed for want of, again and again:
+    "full" (places in a pool), "evicted" (pools)."""
     # Where no connection had a second request, a server closes them, or nobody asked again.
-    again = (row["requests"] or 0) > row["connections"]
-    those = ["evicted", "full"] if again else ["evicted"]
-    return [what for what in those if row[what] >= TOO_MANY_FROM]
+    is_asked_again = (row["requests"] or 0) > row["connections"]
+    kinds = ["evicted", "full"] if is_asked_again else ["evicted"]
+    return [kind for kind in kinds if row[kind] >= TOO_MANY_FROM]
 
 
 def is_shared(row, total):
-    """Whether connections of requests, urllib3 or botocore are those of far fewer sessions, pools
-    or clients."""
-    made = {
+    """Return whether connections of requests, urllib3 or botocore are those of far fewer sessions,
+    pools or clients."""
+    owners = {
         "requests": total["sessions"], "urllib3": total["pools"], "botocore": total["botocores"]
     }.get(row["client"], 0)  # fmt: skip
-    return 0 < 2 * made <= row["connections"]
+    return 0 < 2 * owners <= row["connections"]
 
 
 def growth(spans):
-    """By how many KiB the memory of a process grew in some spans of time, of [from, to, KiB before,
-    KiB after]. What happens in several that overlap is one growth."""
-    grown, until, before, after = 0, None, 0, 0
-    for begin, end, least, most in sorted(spans):
-        if until is None or begin > until:
-            grown += max(0, after - before)
-            until, before, after = end, least, most
-        until, after = max(until, end), max(after, most)
-    return grown + max(0, after - before)
+    """Return by how many KiB the memory of a process grew in some spans of time, of [from, to, KiB
+    before, KiB after]. What happens in several that overlap is one growth."""
+    total_kib, last_end, before_kib, after_kib = 0, None, 0, 0
+    for begin, end, start_kib, end_kib in sorted(spans):
+        if last_end is None or begin > last_end:
+            total_kib += max(0, after_kib - before_kib)
+            last_end, before_kib, after_kib = end, start_kib, end_kib
+        last_end, after_kib = max(last_end, end), max(after_kib, end_kib)
+    return total_kib + max(0, after_kib - before_kib)
 
 
 def longest_queue(handshakes, loads):
-    """Where handshakes waited longest for another of the same context, of
-    {(process, context): [{"since", "t", "end", "thread", "by"}, ...]} and the spans of time in
-    which it was loaded, {(process, context): [(from, to), ...]}: what `counted` has as "queue";
-    None where there is none."""
-    found = []
-    for of, those in handshakes.items():
-        those = sorted((each for each in those if each["end"]), key=lambda each: each["t"])
-        wanted = most_at_once([(each["since"], each["end"]) for each in those])
-        waited_s, behind_s, of_loads = 0, 0, sorted(loads.get(of, []))
-        for number, each in enumerate(those):
-            wait = each["since"], each["t"]
+    """Return where handshakes waited longest for another of the same context, of {(process,
+    context): [{"since", "t", "end", "thread", "by"}, ...]} and the spans of time in which it was
+    loaded, {(process, context): [(from, to), ...]}: what `counted` has as "queue"; None if there is
+    none."""
+    queues = []
+    for key, group in handshakes.items():
+        group = sorted(
+            (handshake for handshake in group if handshake["end"]),
+            key=lambda handshake: handshake["t"],
+        )
+        most_wanted = most_at_once([(handshake["since"], handshake["end"]) for handshake in group])
+        waited_s, behind_s, of_loads = 0, 0, sorted(loads.get(key, []))
+        for number, handshake in enumerate(group):
+            wait = handshake["since"], handshake["t"]
             last = bisect.bisect(of_loads, wait[1:])
             near = [load for load in of_loads[max(0, last - 200) : last] if load[1] > wait[0]]
             waited_s += seconds(wait, near)
-            for other in those[max(0, number - 200) : number]:
-                if other["thread"] != each["thread"]:
-                    both = max(other["t"], wait[0]), min(other["end"], wait[1])
+            for earlier in group[max(0, number - 200) : number]:
+                if earlier["thread"] != handshake["thread"]:
+                    both = max(earlier["t"], wait[0]), min(earlier["end"], wait[1])
                     behind_s += seconds(both, near)
-        found.append(dict(
-            by=those[-1]["by"] if those else None, wanted=wanted, handshakes=len(those),
-            peak=most_at_once([(each["t"], each["end"]) for each in those]),
+        queues.append(dict(
+            by=group[-1]["by"] if group else None, wanted=most_wanted, handshakes=len(group),
+            peak=most_at_once([(handshake["t"], handshake["end"]) for handshake in group]),
             waited_s=round(waited_s, 3), behind_s=round(behind_s, 3),
         ))  # fmt: skip
-    return max(found, key=lambda each: each["behind_s"]) if found else None
+    return max(queues, key=lambda queue: queue["behind_s"]) if queues else None
 
 
 def seconds(span, loads):
-    """How long a span of time is without the loads in it; those that overlap count twice."""
+    """Return how long a span of time is without the loads in it; those that overlap count twice."""
     begin, end = span
-    inside = [min(end, to) - max(begin, since) for since, to in loads]
-    return max(0, end - begin - sum(each for each in inside if each > 0))
+    inside = [min(end, stop) - max(begin, start) for start, stop in loads]
+    return max(0, end - begin - sum(overlap for overlap in inside if overlap > 0))
 
 
 def most_at_once(spans):
-    """How many of some spans of time there were at once."""
-    most = now = 0
+    """Return how many of some spans of time there were at once."""
+    peak = count = 0
     for _, step in sorted([(end, -1) for _, end in spans] + [(start, 1) for start, _ in spans]):
-        now += step
-        most = max(most, now)
-    return most
+        count += step
+        peak = max(peak, count)
+    return peak
 
 
 def note_place(places, place):
     """Count a place in a list of [place, times], which stays short."""
-    for each in places:
-        if each[0] == place:
-            each[1] += 1
+    for pair in places:
+        if pair[0] == place:
+            pair[1] += 1
             return
     if place is not None and len(places) < 20:
         places.append([place, 1])
 
 
 def verdict_on(counts, share):
-    """REPEATED, ONCE or UNSEEN. share: above this part of the CPU, in percent, repeated loads are
-    an illness.
+    """Return REPEATED, ONCE or UNSEEN. share: above this part of the CPU, in percent, repeated
+    loads are an illness.
 
     Where connections are kept there are no more loads than connections, however long the program
     runs: those have to take more.
     """
     if is_broken(counts):
         return UNSEEN
-    again, again_share = avoidable(counts)
+    avoidable_loads, avoidable_share = avoidable(counts)
     if counts["again"] >= TOO_MANY_FROM and counts["again_share"] >= share:
         return REPEATED
-    if again >= KEPT_LOADS_FROM and again_share >= KEPT_SHARE:
+    if avoidable_loads >= KEPT_LOADS_FROM and avoidable_share >= KEPT_SHARE:
         return REPEATED
     return ONCE if counts["handshakes"] else UNSEEN
 
 
 def avoidable(counts):
-    """(how many loads were not needed, what they took of the CPU in percent), without those of
-    clients of botocore that are kept: nobody can have them load less."""
-    kept = [row for row in counts["clients"] if row["client"] == "botocore" and row["kept"]]
-    loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in kept)
-    part = sum(row["spare_ms"] for row in kept) / max(counts["spare_ms"], 0.1) if kept else 0
+    """Return (how many loads were not needed, what they took of the CPU in percent), without those
+    of clients of botocore that are kept: nobody can have them load less."""
+    rows = [row for row in counts["clients"] if row["client"] == "botocore" and row["kept"]]
+    loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in rows)
+    part = sum(row["spare_ms"] for row in rows) / max(counts["spare_ms"], 0.1) if rows else 0
     return loads, counts["share"] * (1 - part)
 
 
 def is_broken(counts):
-    """Whether none of a program's connections came through: then it has no fault of loads."""
+    """Return whether none of a program's connections came through: then it has no fault of
+    loads."""
     return bool(counts["failures"]) and not counts["handshakes"]
 
 
 def limit_near(counts, share):
-    """The limit of `verdict_on`, in percent, that this run came near; None where it came near none.
-    What a run takes varies by some percent of itself, so that the next one may come out otherwise.
+    """Return the limit of `verdict_on`, in percent, that this run came near; None if it came near
+    none. What a run takes varies by some percent of itself, so that the next one may come out
+    otherwise.
     """
     if is_broken(counts):
         return None
     of_again = counts["again"] >= TOO_MANY_FROM and counts["again_share"]
     if of_again and share / NEAR < of_again < share * NEAR:
         return share
-    again, again_share = avoidable(counts)
-    several = again >= KEPT_LOADS_FROM and of_again < share
-    if several and KEPT_SHARE / NEAR < again_share < KEPT_SHARE * NEAR:
+    avoidable_loads, avoidable_share = avoidable(counts)
+    several = avoidable_loads >= KEPT_LOADS_FROM and of_again < share
+    if several and KEPT_SHARE / NEAR < avoidable_share < KEPT_SHARE * NEAR:
         return KEPT_SHARE
     return None
 
 
 def verdict_on_handshakes(counts):
-    """ONE_AT_A_TIME, NOT_IN_A_ROW, or DOES_NOT_APPLY where no two were under way or wanted."""
+    """Return ONE_AT_A_TIME, NOT_IN_A_ROW, or DOES_NOT_APPLY if no two were under way or wanted."""
     queue = counts["queue"]
     if queue and queue["peak"] == 1 and queue["wanted"] >= WANTED_FROM:
         behind_s = queue["behind_s"]
@@ -1732,7 +1764,8 @@ def verdict_on_handshakes(counts):
 
 
 def verdict_on_loop(counts):
-    """Of loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY where none ran."""
+    """Return the verdict on loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY if none
+    ran."""
     on_loop = counts["on_loop"]
     in_a_row = on_loop["longest_ms"] >= HELD_UP_IN_A_ROW_FROM_MS
     long = on_loop["held_ms"] >= HELD_UP_FROM_MS and in_a_row
@@ -1742,7 +1775,7 @@ def verdict_on_loop(counts):
 
 
 def verdict_on_contexts(counts):
-    """ONE_FOR_EACH, FEW, or DOES_NOT_APPLY where no context has loaded anything."""
+    """Return ONE_FOR_EACH, FEW, or DOES_NOT_APPLY if no context has loaded anything."""
     for row in counts["clients"]:
         # Others could have one for all.
         of_connections = row["requests"] and (row["kept"] or is_shared(row, counts))
@@ -1776,8 +1809,8 @@ RESTS = (
 class Turns(object):
     """A loop that counts its turns as it takes them."""
 
-    def __init__(self, by, waits):
-        self.by, self.waits, self.turns = by, waits, 0
+    def __init__(self, name, waits):
+        self.by, self.waits, self.turns = name, waits, 0
 
     def turn(self):
         return self.turns
@@ -1786,11 +1819,11 @@ class Turns(object):
 class Beats(object):
     """A loop that hides its turns: it is asked to count one, again and again.
 
-    ask: has the loop call a function, from another thread.
+    schedule: has the loop call a function, from another thread.
     """
 
-    def __init__(self, by, waits, ask):
-        self.by, self.waits, self.ask = by, waits, ask
+    def __init__(self, name, waits, schedule):
+        self.by, self.waits, self.ask = name, waits, schedule
         self.turns, self.wanted = 0, 0
 
     def turn(self):
@@ -1856,7 +1889,7 @@ class Heartbeat(object):
         if not self.probes.active:
             return lambda: None
         thread = self.ident()
-        before = self.loops.get(thread)
+        previous = self.loops.get(thread)
         number = os.getpid() if thread == self.main else None
         self.numbers[thread] = self.number_of() if self.number_of else number
         self.loops[thread] = loop
@@ -1867,15 +1900,15 @@ class Heartbeat(object):
 
         def leave():
             self.silences.pop(thread, None)
-            if before is not None:
-                self.loops[thread] = before
+            if previous is not None:
+                self.loops[thread] = previous
             else:
                 self.loops.pop(thread, None)
 
         return leave
 
     def look_on(self):
-        """Look, where there is anything to look at and nobody does."""
+        """Look, if there is anything to look at and nobody does."""
         if self.looking not in (None, os.getpid()):  # the thread has stayed with the parent
             self.looking, self.main = None, self.ident()
             self.silences.clear()
@@ -1890,18 +1923,18 @@ class Heartbeat(object):
 
     def pause(self):
         """Look no more, so that this process has no thread that it would not have without."""
-        self.stop, until = True, clock() + 1
-        while self.looking == os.getpid() and clock() < until:
+        self.stop, deadline = True, clock() + 1
+        while self.looking == os.getpid() and clock() < deadline:
             sleep(BEAT_S / 10)
 
     def look(self):
-        before, thread_ms = clock(), getattr(time, "thread_time", None)
+        previous, thread_ms = clock(), getattr(time, "thread_time", None)
         idle = 0
         try:
             while not self.stop and idle < 100:
                 sleep(BEAT_S)
-                now = clock()
-                step, before = min(now - before, LATE_BEATS * BEAT_S), now
+                present = clock()
+                step, previous = min(present - previous, LATE_BEATS * BEAT_S), present
                 idle = 0 if self.loops else idle + 1
                 if not self.probes.active:
                     continue
@@ -1934,11 +1967,11 @@ class Heartbeat(object):
         silence.last = self.times(thread)
         if silence.s >= SILENT_FROM_S / 2:
             place = frame.f_code, frame.f_lasti
-            known = silence.places.get(place)
-            if known is None:
+            record = silence.places.get(place)
+            if record is None:
                 importing = is_importing(frame)
-                known = silence.places[place] = [0.0, importing, self.probes.callers(frame)]
-            known[0] += step
+                record = silence.places[place] = [0.0, importing, self.probes.callers(frame)]
+            record[0] += step
             silence.waiting = silence.waiting or loop.waits()
         if silence.s >= NOTED_EACH_S:
             self.end(thread, loop)
@@ -1948,37 +1981,37 @@ class Heartbeat(object):
         silence = self.silences.pop(thread, None)
         if silence is None or not silence.places or silence.s < SILENT_FROM_S:
             return
-        used, others = used_between(silence.times, silence.last)
-        if others > silence.s / 2:  # whoever wants Python's lock waits for those that compute
+        used, others_s = used_between(silence.times, silence.last)
+        if others_s > silence.s / 2:  # to get Python's lock, a thread waits for those that compute
             return
-        _, importing, who = max(silence.places.values(), key=lambda each: each[0])
+        _, importing, origin = max(silence.places.values(), key=lambda record: record[0])
         waited_s = silence.s - used
         if waited_s >= SILENT_FROM_S and not importing:
-            values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=who)
+            values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=origin)
             self.probes.note("silence", by=loop.by, **values)
 
     def wants_processor(self, thread):
-        """Whether a thread has a processor or waits for one; False where nobody tells."""
+        """Return whether a thread has a processor or waits for one; False if nobody tells."""
         try:
             return b") R " in read("/proc/self/task/%d/stat" % self.numbers[thread])
         except Exception:
             return False
 
     def times(self, thread):
-        """(seconds in which a thread had a processor or wanted one, the same of all others but
-        this, the processor seconds of the process); None for the first two where nobody tells."""
+        """Return (seconds in which a thread had a processor or wanted one, the same of all others
+        but this, the processor seconds of the process); None for the first two if nobody tells."""
         process = sum(os.times()[:2])
         try:
             number = str(self.numbers[thread])
-            own = str(self.number_of()) if self.number_of else None
+            own_number = str(self.number_of()) if self.number_of else None
             names = os.listdir("/proc/self/task")
-            of, others = seconds_of(number), 0.0
+            thread_s, others_s = seconds_of(number), 0.0
             if len(names) > MOST_THREADS:
-                return of, None, process
+                return thread_s, None, process
             for name in names:
-                if name not in (number, own):
-                    others += seconds_of(name)
-            return of, others, process
+                if name not in (number, own_number):
+                    others_s += seconds_of(name)
+            return thread_s, others_s, process
         except Exception:
             return None, None, process
 
@@ -1992,21 +2025,21 @@ def read(path):
 
 
 def seconds_of(number):
-    """How long a thread of this process has had a processor, or wanted one. Linux tells."""
+    """Return how long a thread of this process has had a processor, or wanted one. Linux tells."""
     ran, queued = read("/proc/self/task/%s/schedstat" % number).split()[:2]
     return (int(ran) + int(queued)) / 1e9
 
 
-def used_between(before, after):
-    """(seconds in which the thread ran or wanted to, the same of all others) between two of
-    `Heartbeat.times`. Where nobody tells, whatever the process used was the thread's."""
-    process = after[2] - before[2]
-    if before[0] is None or after[0] is None:
+def used_between(start, end):
+    """Return (seconds in which the thread ran or wanted to, the same of all others) between two of
+    `Heartbeat.times`. If nobody tells, whatever the process used was the thread's."""
+    process = end[2] - start[2]
+    if start[0] is None or end[0] is None:
         return process, 0.0
-    used = after[0] - before[0]
-    if before[1] is None or after[1] is None:
+    used = end[0] - start[0]
+    if start[1] is None or end[1] is None:
         return used, max(0.0, process - used)
-    return used, max(0.0, after[1] - before[1])  # a thread that has ended takes its own with it
+    return used, max(0.0, end[1] - start[1])  # a thread that has ended takes its own with it
 
 
 def is_resting(frame):
@@ -2015,7 +2048,7 @@ def is_resting(frame):
 
 
 def is_importing(frame):
-    """Whether a module is being imported: what that waits for is a disk."""
+    """Return whether a module is being imported: what that waits for is a disk."""
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
@@ -2034,7 +2067,7 @@ KNOWN = {
     "tornado": "tornado", "geventhttpclient": "geventhttpclient", "http": "http.client",
     "httplib": "http.client", "urllib": "urlopen", "urllib2": "urlopen",
 }  # fmt: skip
-#: Between a client and what it calls stand these.
+#: What may come between a client and what it calls.
 BETWEEN = (
     "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
     "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
@@ -2081,23 +2114,23 @@ class Probes(object):
 
     # ------------------------------------------------------------------ what is noted, and of what
 
-    def note(self, what, **values):
+    def note(self, event, **values):
         try:
             pid = os.getpid()
             compiled = self.compiled.get(pid, 0)
-            own = self.heartbeat.used_ms if self.heartbeat.looking == pid else 0
-            values.update(cpu=process_ms() - compiled - own, compiled=compiled)
-            self.give(dict(values, **{"is": what, "pid": pid}))
+            own_ms = self.heartbeat.used_ms if self.heartbeat.looking == pid else 0
+            values.update(cpu=process_ms() - compiled - own_ms, compiled=compiled)
+            self.give(dict(values, **{"is": event, "pid": pid}))
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
 
     def known(self, thing):
-        """The number of a context or connection; None where it has none yet."""
-        kept = self.numbers.get(id(thing))
-        return kept[1] if kept is not None and kept[0]() is thing else None
+        """Return the number of a context or connection; None if it has none yet."""
+        pair = self.numbers.get(id(thing))
+        return pair[1] if pair is not None and pair[0]() is thing else None
 
     def number(self, thing):
-        """A number that no other context or connection of this process has had."""
+        """Return a number that no other context or connection of this process has had."""
         if self.known(thing) is not None:
             return self.known(thing)
         number = next(self.count)  # which no two threads get at once
@@ -2108,14 +2141,14 @@ class Probes(object):
         return number
 
     def callers(self, frame):
-        """{"client", "through", "at", "awaits"} of a call: the client that made it, the library
-        that the program's own code called, and the line of the program's own code; None for what
-        nobody can tell; and whether it is a client of httpx that awaits."""
-        client, first, through, at, depth = None, None, None, None, 0
-        inner, awaits, called = True, False, []
+        """Return {"client", "through", "at", "awaits"} of a call: the client that made it, the
+        library that the program's own code called, and the line of the program's own code; None for
+        what nobody can tell; and whether it is a client of httpx that awaits."""
+        client, first, through, place, depth = None, None, None, None, 0
+        inner, awaits, chain = True, False, []
         while frame is not None and depth < 200:
             depth += 1
-            of, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
+            this_frame, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
             frame_line, frame, path = frame.f_lineno, frame.f_back, code.co_filename
             package = "truststore" if VENDORED in name else name.partition(".")[0]
             if path == OWN_FILE or path.startswith("<frozen"):
@@ -2123,7 +2156,7 @@ class Probes(object):
             if inner and package in KNOWN:
                 client = KNOWN[package]
                 if package in ("httpx", "httpx2") and code.co_name == "__init__":
-                    awaits = awaits or hasattr(type(of.f_locals.get("self")), "aclose")
+                    awaits = awaits or hasattr(type(this_frame.f_locals.get("self")), "aclose")
             elif inner and client and package not in BETWEEN:
                 inner = False
             if path not in self.files:
@@ -2132,30 +2165,30 @@ class Probes(object):
             library, packages = self.files[path]
             if library:
                 if package == "asyncio" and code.co_name == "_run" and running_loop():
-                    at = self.line_of_task()  # what is below only runs the loop
+                    place = self.line_of_task()  # what is below only runs the loop
                     break
                 if package not in BETWEEN:
                     first = first or package
-                    if packages and (not called or called[-1][0] != package):
-                        called.append((package, []))
+                    if packages and (not chain or chain[-1][0] != package):
+                        chain.append((package, []))
                     if packages:
-                        called[-1][1].append(code)
+                        chain[-1][1].append(code)
                 continue
-            at = "%s:%d" % (short(path), frame_line)
+            place = "%s:%d" % (short(path), frame_line)
             break
-        packages = [package for package, codes in called if not is_decorator(package, codes)]
-        packages = packages or [package for package, _ in called]
+        packages = [package for package, codes in chain if not is_decorator(package, codes)]
+        packages = packages or [package for package, _ in chain]
         through = packages[-1] if packages else None
-        return {"client": client or first, "through": through, "at": at, "awaits": awaits}
+        return {"client": client or first, "through": through, "at": place, "awaits": awaits}
 
     # -------------------------------------------------------------------------- contexts and loads
 
     def contexts(self, kind):
         """Note the contexts of a class that are made, but for servers."""
-        make, probes = kind.__new__, self
+        original, probes = kind.__new__, self
 
         def __new__(cls, *args, **kwargs):
-            context = make(cls, *args, **kwargs)
+            context = original(cls, *args, **kwargs)
             protocol = kwargs.get("protocol", args[0] if args else None)
             if probes.active and getattr(protocol, "name", "") != "PROTOCOL_TLS_SERVER":
                 probes.locks(cls, kind)
@@ -2169,18 +2202,18 @@ class Probes(object):
     def locks(self, cls, kind):
         """Note when a class of contexts lets a thread wait that only asks how it is set: urllib3
         asks before it connects, and truststore 0.10.5 answers when no handshake is under way."""
-        for each in set(cls.__mro__) - self.kinds:
-            self.kinds.add(each)
+        for base in set(cls.__mro__) - self.kinds:
+            self.kinds.add(base)
             for name in ("verify_mode", "check_hostname"):
-                own = vars(each).get(name)
-                if issubclass(each, kind) and each is not kind and isinstance(own, property):
-                    asking = property(self.asking(own.fget), self.asking(own.fset))
-                    self.put(each, name, asking)
+                member = vars(base).get(name)
+                if issubclass(base, kind) and base is not kind and isinstance(member, property):
+                    asking = property(self.asking(member.fget), self.asking(member.fset))
+                    self.put(base, name, asking)
 
     def asking(self, function):
         probes = self
 
-        def ask(*args):
+        def timed(*args):
             started = clock()
             try:
                 return function(*args)
@@ -2188,7 +2221,7 @@ class Probes(object):
                 if probes.active and clock() - started >= ASKED_FROM_S:
                     probes.asked.setdefault(ident(), started)
 
-        return function and named(ask, function)
+        return function and named(timed, function)
 
     def loads(self, kind):
         """Note the certificates that are loaded into contexts of a class. load_default_certs is
@@ -2204,16 +2237,16 @@ class Probes(object):
             if not probes.active or thread in probes.busy:
                 return function(context, *args, **kwargs)
             probes.busy.add(thread)
-            started, since, kib, ok = thread_ms(), clock(), [resident_kib()], False
+            started, began, kib, ok = thread_ms(), clock(), [resident_kib()], False
             try:
-                done = function(context, *args, **kwargs)
+                result = function(context, *args, **kwargs)
                 ok = True
-                return done
+                return result
             finally:
                 t, ms, kib = clock(), thread_ms() - started, kib + [resident_kib()]
                 probes.busy.discard(thread)
                 if ok:
-                    spent = {"ms": round(ms, 3), "kib": kib, "since": since, "t": t}
+                    spent = {"ms": round(ms, 3), "kib": kib, "since": began, "t": t}
                     probes.loaded(context, name, args, kwargs, spent, sys._getframe(1))
 
         return named(load, function)
@@ -2221,11 +2254,11 @@ class Probes(object):
     def loaded(self, context, name, args, kwargs, spent, frame):
         trust, loop = trust_of(name, args, kwargs), running_loop()
         try:
-            held = context.cert_store_stats()["x509"]
+            certificates = context.cert_store_stats()["x509"]
         except Exception:
-            held = None
+            certificates = None
         # A folder is read later, one file at a time, and a place where nothing is costs nothing.
-        if held == 0 or (held is None and spent["ms"] < 0.5) or trust is None:
+        if certificates == 0 or (certificates is None and spent["ms"] < 0.5) or trust is None:
             return
         values = dict(trust=trust, who=self.callers(frame), alive=self.hold(context, trust))
         values.update(loop=loop is not None, waiting=bool(loop) and others_wait(loop))
@@ -2236,34 +2269,34 @@ class Probes(object):
         self.note("load", c=self.number(context), **dict(values, **spent))
 
     def hold(self, context, trust):
-        """How many contexts with these certificates are in use now, with this one: at most, while
-        Python frees them by itself; where it has to be told to, at least."""
-        held, number = self.held.setdefault(trust, {}), self.number(context)
+        """Return how many contexts with these certificates are in use now, with this one: at most,
+        while Python frees them by itself; if it has to be told to, at least."""
+        references, number = self.held.setdefault(trust, {}), self.number(context)
         try:
-            held[number] = weakref.ref(context, lambda _: held.pop(number, None))
+            references[number] = weakref.ref(context, lambda _: references.pop(number, None))
         except TypeError:
-            return len(held)
+            return len(references)
         alive, look_at = self.collected.get(trust, (None, CONTEXTS_FROM))
-        if len(held) >= look_at and gc.isenabled():
-            alive = self.freed(held, alive)
-            in_use = len(held) if alive is None else alive
+        if len(references) >= look_at and gc.isenabled():
+            alive = self.freed(references, alive)
+            in_use = len(references) if alive is None else alive
             self.collected[trust] = alive, max(CONTEXTS_FROM, in_use + max(5, in_use // 4))
-        return len(held) if alive is None else min(alive, len(held))
+        return len(references) if alive is None else min(alive, len(references))
 
-    def freed(self, held, before):
-        """How many of the contexts that are held are in use; None where Python has freed all others
-        by itself, now as before.
+    def freed(self, references, alive_before):
+        """Return how many of the contexts of these references are in use; None if Python has freed
+        all others by itself, now as before.
 
         A client that is closed may refer to itself, and to its context, and is there until Python
         collects such things, which it does when it likes. So that is done here, but not often: each
         time that there are a quarter more contexts.
         """
-        several, started, before_it = len(held), thread_ms(), self.still_open()
+        several, started, before_it = len(references), thread_ms(), self.still_open()
         gc.collect()
         self.note("trial", ms=round(thread_ms() - started, 3))
-        left = before_it - self.still_open()
-        self.note("collected", contexts=several - len(held), connections=max(0, left))
-        return None if before is None and len(held) == several else len(held)
+        closed = before_it - self.still_open()
+        self.note("collected", contexts=several - len(references), connections=max(0, closed))
+        return None if alive_before is None and len(references) == several else len(references)
 
     # --------------------------------------------------------------------------------- handshakes
 
@@ -2276,7 +2309,7 @@ class Probes(object):
                 return function(connection, *args, **kwargs)
             number, started = probes.begun(connection), thread_ms()
             try:
-                done = function(connection, *args, **kwargs)
+                result = function(connection, *args, **kwargs)
             except Exception as error:
                 probes.spent(number, started)
                 if not type(error).__name__.startswith(("SSLWant", "Want")):
@@ -2287,7 +2320,7 @@ class Probes(object):
                 raise
             probes.spent(number, started)
             probes.ended(connection, number, True)
-            return done
+            return result
 
         self.put(kind, "do_handshake", named(do_handshake, function))
 
@@ -2299,29 +2332,29 @@ class Probes(object):
                 context = connection.get_context()
             self.under_way[number] = 0
             self.begun_last[ident()] = number
-            who = self.callers(sys._getframe(2))
-            since = [
+            origin = self.callers(sys._getframe(2))
+            wanted_from = [
                 self.connected.pop(descriptor(connection), None),
                 self.asked.pop(ident(), None),
             ]
-            since = min([each for each in since if each is not None] or [None])
-            values = dict(c=None if context is None else self.number(context), who=who)
-            values.update(loop=running_loop() is not None, since=since, t=clock())
+            wanted_from = min([moment for moment in wanted_from if moment is not None] or [None])
+            values = dict(c=None if context is None else self.number(context), who=origin)
+            values.update(loop=running_loop() is not None, since=wanted_from, t=clock())
             values.update(thread=ident(), by=type(connection).__module__)
-            values.update(http=who["client"] in KNOWN.values())
+            values.update(http=origin["client"] in KNOWN.values())
             self.note("begin", h=number, open=self.opened(connection, number), **values)
         return number
 
     def opened(self, connection, number):
-        """How many connections of clients are open in this process now, with this one."""
+        """Return how many connections of clients are open in this process now, with this one."""
         try:
             self.open[number] = weakref.ref(connection), os.getpid()
         except TypeError:
             return 1
-        for each, (alive, pid) in list(self.open.items()):
-            there = alive()
-            if there is None or pid != os.getpid() or descriptor(there) == -1:
-                self.open.pop(each, None)
+        for key, (alive, pid) in list(self.open.items()):
+            candidate = alive()
+            if candidate is None or pid != os.getpid() or descriptor(candidate) == -1:
+                self.open.pop(key, None)
         return len(self.open)
 
     def spent(self, number, started):
@@ -2330,20 +2363,20 @@ class Probes(object):
             self.under_way[number] += thread_ms() - started
 
     def still_open(self):
-        """How many connections of clients are open in this process, of those that have a socket of
-        their own: an event loop's have none, and their loop closes them."""
+        """Return how many connections of clients are open in this process, of those that have a
+        socket of their own: an event loop's have none, and their loop closes them."""
         alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
-        return len([each for each in alive if descriptor(each) not in (None, -1)])
+        return len([connection for connection in alive if descriptor(connection) not in (None, -1)])
 
-    def ended(self, connection, number, ok, why=None):
-        values = dict(ok=ok, why=why, ms=round(self.under_way.pop(number, None) or 0, 3))
+    def ended(self, connection, number, ok, reason=None):
+        values = dict(ok=ok, why=reason, ms=round(self.under_way.pop(number, None) or 0, 3))
         if ok:
             values.update(protocol_of(connection))
         self.note("end", h=number, t=clock(), **values)
         if ok and len(self.numbers) > 10000:
-            gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
-            for each in gone:
-                self.talks.pop(self.numbers.pop(each, (None, None))[1], None)
+            dead = [key for key, (alive, _) in list(self.numbers.items()) if alive() is None]
+            for key in dead:
+                self.talks.pop(self.numbers.pop(key, (None, None))[1], None)
 
     def failing(self, kind, name):
         """Note what a function of a class ends with that makes a connection, if it makes none and
@@ -2372,14 +2405,14 @@ class Probes(object):
         probes = self
 
         def talk(connection, *args, **kwargs):
-            done = function(connection, *args, **kwargs)
-            number = probes.known(connection) if done and probes.active else None
+            result = function(connection, *args, **kwargs)
+            number = probes.known(connection) if result and probes.active else None
             if number is not None:
                 try:
                     note(number, connection)
                 except Exception:  # one that another thread has closed
                     pass
-            return done
+            return result
 
         return named(talk, function)
 
@@ -2390,10 +2423,10 @@ class Probes(object):
             talk = self.talks[number] = {"answered": not h2, "number": 0, "told": 0}
         if talk["answered"]:
             talk["answered"], talk["number"] = False, talk["number"] + 1
-            more = talk["number"] - talk["told"]
-            if talk["number"] <= KEPT_FROM or more >= talk["told"]:  # few lines, for many
+            unreported = talk["number"] - talk["told"]
+            if talk["number"] <= KEPT_FROM or unreported >= talk["told"]:  # few lines, for many
                 talk["told"] = talk["number"]
-                self.note("exchange", h=number, n=more)
+                self.note("exchange", h=number, n=unreported)
 
     def answered(self, number, connection):
         if self.talks.get(number, {}).get("number"):
@@ -2404,10 +2437,10 @@ class Probes(object):
         function, probes = kind.connect, self
 
         def connect(connection, *args, **kwargs):
-            done = function(connection, *args, **kwargs)
+            result = function(connection, *args, **kwargs)
             if probes.active:
                 probes.connected[descriptor(connection)] = clock()
-            return done
+            return result
 
         self.put(kind, "connect", named(connect, function))
         self.reaches(kind, "connect")
@@ -2419,14 +2452,14 @@ class Probes(object):
 
         def reach(*args, **kwargs):
             try:
-                done = function(*args, **kwargs)
+                result = function(*args, **kwargs)
             except Exception as error:
                 if getattr(error, "errno", None) not in UNDER_WAY:
                     probes.unreached(error)
                 raise
             if name != "getaddrinfo":
                 probes.reached()
-            return done
+            return result
 
         self.put(owner, name, named(reach, function))
 
@@ -2465,22 +2498,22 @@ class Probes(object):
                 waited_s = clock() - started - (thread_ms() + queued_ms() - busy_ms) / 1000
                 probes.busy.discard(thread)
                 # Of greenlets: the loop has taken no turn meanwhile.
-                stood = loop is not None or turns == probes.turns_of_greenlets()
+                stalled = loop is not None or turns == probes.turns_of_greenlets()
                 if waited_s >= BLOCKS_FROM_S:
-                    who = probes.callers(sys._getframe(1))
+                    origin = probes.callers(sys._getframe(1))
                     if loop is not None:
-                        others = others_wait(loop)
+                        others_waiting = others_wait(loop)
                         kind = type(loop).__module__.partition(".")[0]
-                        values = dict(s=round(waited_s, 4), waiting=others, who=who)
+                        values = dict(s=round(waited_s, 4), waiting=others_waiting, who=origin)
                         probes.note("block", by="trio" if kind == "trio" else "asyncio", **values)
                     else:
-                        probes.note("wait", s=round(waited_s, 4), stood=stood, who=who)
+                        probes.note("wait", s=round(waited_s, 4), stood=stalled, who=origin)
 
         self.put(kind, name, named(wait, function))
 
     def turns_of_greenlets(self):
-        """How many turns the loop of gevent or eventlet has taken in this thread; None where there
-        is none, or where what asks is the loop itself."""
+        """Return how many turns the loop of gevent or eventlet has taken in this thread; None if
+        there is none, or if the loop itself asks."""
         hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
         hub = hub_of and hub_of()
         if hub is not None and hub.loop is not None:
@@ -2534,7 +2567,8 @@ class Probes(object):
         self.put(kind, "create_task", named(create_task, function))
 
     def line_of(self, frame):
-        """The line of the program's own code that called; that of the task that did, if none."""
+        """Return the line of the program's own code that called; that of the task that did, if
+        none."""
         while frame is not None:
             path, code = frame.f_code.co_filename, frame.f_code
             if path not in self.files:
@@ -2549,7 +2583,7 @@ class Probes(object):
         return None
 
     def line_of_task(self):
-        """The line that made asyncio's task that runs in this thread; None in a callback."""
+        """Return the line that made asyncio's task that runs in this thread; None in a callback."""
         try:
             task = sys.modules["asyncio"].current_task()
         except RuntimeError:  # no loop runs here
@@ -2572,53 +2606,56 @@ class Probes(object):
 
     def pools(self, kind):
         """Note when a pool of HTTPS connections has no place for one that comes back."""
-        take, give, probes = kind._get_conn, kind._put_conn, self
+        get, put_back, probes = kind._get_conn, kind._put_conn, self
 
         def used(pool, change):
             with probes.lock:
-                now, most = probes.in_use.get(pool, (0, 0))
-                probes.in_use[pool] = now + change, max(most, now + change)
+                count, peak = probes.in_use.get(pool, (0, 0))
+                probes.in_use[pool] = count + change, max(peak, count + change)
                 return probes.in_use[pool][1]
 
         def _get_conn(pool, *args, **kwargs):
-            connection = take(pool, *args, **kwargs)
+            connection = get(pool, *args, **kwargs)
             used(pool, 1)
             return connection
 
         def _put_conn(pool, connection):
-            wanted, places = used(pool, -1), getattr(pool, "pool", None)  # None: the pool is closed
-            before = getattr(connection, "sock", None)
-            done = give(pool, connection)
-            after = getattr(connection, "sock", None)
-            there = places is not None and before is not None and pool.scheme == "https"
-            if there and after is None and probes.active:
-                context = getattr(before, "context", None)
+            peak, places = used(pool, -1), getattr(pool, "pool", None)  # None: the pool is closed
+            socket_before = getattr(connection, "sock", None)
+            result = put_back(pool, connection)
+            socket_after = getattr(connection, "sock", None)
+            was_open = places is not None and socket_before is not None and pool.scheme == "https"
+            if was_open and socket_after is None and probes.active:
+                context = getattr(socket_before, "context", None)
                 values = dict(c=None if context is None else probes.number(context))
                 values.update(who=probes.callers(sys._getframe(1)), size=places.maxsize)
-                probes.note("full", wanted=wanted, **values)
-            return done
+                probes.note("full", wanted=peak, **values)
+            return result
 
-        self.put(kind, "_get_conn", named(_get_conn, take))
-        self.put(kind, "_put_conn", named(_put_conn, give))
+        self.put(kind, "_get_conn", named(_get_conn, get))
+        self.put(kind, "_put_conn", named(_put_conn, put_back))
 
     def hosts(self, kind):
         """Note when a PoolManager makes a pool for a host once more, because it had to give up the
         one that it had, with a connection that was open."""
-        make, probes, known = kind._new_pool, self, weakref.WeakKeyDictionary()
+        original, probes, managers = kind._new_pool, self, weakref.WeakKeyDictionary()
 
         def _new_pool(manager, scheme, host, port, *args, **kwargs):
             if scheme == "https" and probes.active:
-                hosts, size = known.setdefault(manager, {}), getattr(manager.pools, "_maxsize", 0)
+                hosts, size = (
+                    managers.setdefault(manager, {}),
+                    getattr(manager.pools, "_maxsize", 0),
+                )
                 if hosts.get((host, port)):
-                    who = probes.callers(sys._getframe(1))
-                    probes.note("evicted", who=who, size=size, wanted=len(hosts))
+                    origin = probes.callers(sys._getframe(1))
+                    probes.note("evicted", who=origin, size=size, wanted=len(hosts))
                 hosts[host, port] = False  # whether its pool had to go
                 if size and len(manager.pools) >= size:
                     oldest = next(iter(manager.pools._container.values()))
                     hosts[oldest.host, oldest.port] = is_open(oldest)
-            return make(manager, scheme, host, port, *args, **kwargs)
+            return original(manager, scheme, host, port, *args, **kwargs)
 
-        self.put(kind, "_new_pool", named(_new_pool, make))
+        self.put(kind, "_new_pool", named(_new_pool, original))
 
     # --------------------------------------------------------------------- the compiling of modules
 
@@ -2633,26 +2670,26 @@ class Probes(object):
             pid = os.getpid()
             self.compiled[pid] = self.compiled.get(pid, 0) + ms
 
-        found = {"function": getattr(kind, name), "note": note, "thread_ms": thread_ms}
-        exec(compile(COMPILING, "<frozen importlib._bootstrap_external>", "exec"), found)
-        self.put(kind, name, named(found["timed"], found["function"]))
+        namespace = {"function": getattr(kind, name), "note": note, "thread_ms": thread_ms}
+        exec(compile(COMPILING, "<frozen importlib._bootstrap_external>", "exec"), namespace)
+        self.put(kind, name, named(namespace["timed"], namespace["function"]))
 
     # ------------------------------------------------------------------------ when they are put in
 
     def put(self, kind, name, value):
-        own = vars(kind).get(name)
+        previous = vars(kind).get(name)
         setattr(kind, name, value)
-        self.undo.append((kind, name, own))
+        self.undo.append((kind, name, previous))
 
     def remove(self):
         """Take all probes out again, and note nothing more."""
         self.active, self.heartbeat.stop = False, True
-        for kind, name, own in reversed(self.undo):
-            if own is None:
+        for kind, name, previous in reversed(self.undo):
+            if previous is None:
                 delattr(kind, name)
             else:
-                setattr(kind, name, own)
-        sys.meta_path[:] = [each for each in sys.meta_path if each is not self]
+                setattr(kind, name, previous)
+        sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
         self.undo = []
 
     def install(self):
@@ -2677,7 +2714,7 @@ class Probes(object):
             self.note("unprobed", module=name, why=readable(error))
 
     def find_spec(self, name, path=None, target=None):
-        """The spec of a module that is to be probed once it is imported; of others, none."""
+        """Return the spec of a module that is to be probed once it is imported; of others, none."""
         if name not in PROBED and name not in self.changes:
             return None
         for finder in list(sys.meta_path):
@@ -2708,8 +2745,8 @@ class Probes(object):
     if PY2:
 
         def find_module(self, name, path=None):
-            known = name in PROBED or name in self.changes
-            return self if known and ("import", name) not in self.busy else None
+            is_probed = name in PROBED or name in self.changes
+            return self if is_probed and ("import", name) not in self.busy else None
 
         def load_module(self, name):
             self.busy.add(("import", name))
@@ -2788,32 +2825,32 @@ def probe_gevents_sockets(probes, module):
 
 
 def probe_selectors(probes, module):
-    """The connections of asyncio's own loops, which are there a turn later."""
+    """Note the connections of asyncio's own loops, which are there a turn later."""
     kind = module.BaseSelectorEventLoop
     function = kind._sock_connect_cb
 
     def _sock_connect_cb(loop, future, *args):
-        before = future.done()
-        done = function(loop, future, *args)
-        if future.done() and not before and not future.cancelled():
+        was_done = future.done()
+        result = function(loop, future, *args)
+        if future.done() and not was_done and not future.cancelled():
             error = getattr(future, "_exception", None)  # to ask for it would be to handle it
             if error is None:
                 probes.reached()
             else:
                 probes.unreached(error)
-        return done
+        return result
 
     probes.put(kind, "_sock_connect_cb", named(_sock_connect_cb, function))
 
 
 def probe_pyopenssl(probes, module):
-    make, kind = module.Context.__init__, module.Context
+    original, kind = module.Context.__init__, module.Context
 
     def __init__(context, *args, **kwargs):
-        make(context, *args, **kwargs)
+        original(context, *args, **kwargs)
         if probes.active:
-            who = probes.callers(sys._getframe(1))
-            probes.note("context", c=probes.number(context), who=who, default=False)
+            origin = probes.callers(sys._getframe(1))
+            probes.note("context", c=probes.number(context), who=origin, default=False)
 
     probes.put(kind, "__init__", __init__)
     probes.loads(kind)
@@ -2834,14 +2871,14 @@ def probe_sessions(probes, module):
 
 
 def probe_pools(probes, module):
-    make = module.PoolManager.__init__
+    original = module.PoolManager.__init__
 
     def __init__(pool, *args, **kwargs):
-        make(pool, *args, **kwargs)
+        original(pool, *args, **kwargs)
         if probes.active and probes.callers(sys._getframe(1))["client"] in (None, "urllib3"):
             probes.note("pool")
 
-    probes.put(module.PoolManager, "__init__", named(__init__, make))
+    probes.put(module.PoolManager, "__init__", named(__init__, original))
     probes.hosts(module.PoolManager)
 
 
@@ -2856,14 +2893,14 @@ def probe_truststore(probes, module):
 
 
 def probe_botocore(probes, module):
-    make = module.URLLib3Session.__init__
+    original = module.URLLib3Session.__init__
 
     def __init__(session, *args, **kwargs):
-        make(session, *args, **kwargs)
+        original(session, *args, **kwargs)
         if probes.active:
             probes.note("botocore")
 
-    probes.put(module.URLLib3Session, "__init__", named(__init__, make))
+    probes.put(module.URLLib3Session, "__init__", named(__init__, original))
 
 
 def probe_pool(probes, module):
@@ -2874,13 +2911,13 @@ def probe_loop(probes, module):
     probes.note("loop", name=module.__name__.partition(".")[0])
     kind = getattr(module, "Hub", None)
     if kind is not None and module.__name__ == "gevent.hub":
-        make = kind.__init__
+        original = kind.__init__
 
         def __init__(hub, *args, **kwargs):
-            make(hub, *args, **kwargs)
+            original(hub, *args, **kwargs)
             probes.heartbeat.watch(Greenlets(hub))  # which stays for as long as its thread
 
-        probes.put(kind, "__init__", named(__init__, make))
+        probes.put(kind, "__init__", named(__init__, original))
 
 
 def probe_asyncio(probes, module):
@@ -2895,11 +2932,11 @@ def probe_uvloop(probes, module):
 
 
 def probe_trio(probes, module):
-    """Its loop is asked to count, while it runs in the thread that made its runner."""
-    make, run, leaving = module.setup_runner, module.run, {}
+    """Have trio's loop count, while it runs in the thread that made its runner."""
+    original, run, leaving = module.setup_runner, module.run, {}
 
     def setup_runner(*args, **kwargs):
-        runner = make(*args, **kwargs)
+        runner = original(*args, **kwargs)
         waits = lambda: others_wait(runner)  # noqa: E731
         beats = Beats("trio", waits, runner.entry_queue.run_sync_soon)
         leaving[ident()] = probes.heartbeat.watch(beats)
@@ -2911,33 +2948,33 @@ def probe_trio(probes, module):
         finally:
             leaving.pop(ident(), lambda: None)()
 
-    module.setup_runner = named(setup_runner, make)
+    module.setup_runner = named(setup_runner, original)
     module.run = named(run_to_the_end, run)
 
 
 def probe_eventlet(probes, module):
     probes.count_turns(module.BaseHub)
-    make = module.BaseHub.__init__
+    original = module.BaseHub.__init__
 
     def __init__(hub, *args, **kwargs):
-        make(hub, *args, **kwargs)
+        original(hub, *args, **kwargs)
         thread = probes.thread()
         waits = lambda: bool(hub.timers or hub.next_timers or any(hub.listeners.values()))  # noqa: E731
         turns = Turns("eventlet", waits)
         turns.turn = lambda: probes.turns.get(thread)
         probes.heartbeat.watch(turns)
 
-    probes.put(module.BaseHub, "__init__", named(__init__, make))
+    probes.put(module.BaseHub, "__init__", named(__init__, original))
 
 
 def probe_h11(probes, module):
-    """The headers of httpx."""
+    """Note the headers of httpx."""
     send, receive = module.Connection.send, module.Connection.next_event
 
-    def noted(connection, event, name, by):
+    def noted(connection, event, name, side):
         if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
             if any(says_close(header, [value]) for header, value in event.headers):
-                probes.note("closing", c=None, by=by, who=probes.callers(sys._getframe(2)))
+                probes.note("closing", c=None, by=side, who=probes.callers(sys._getframe(2)))
                 return True
         return False
 
@@ -2956,9 +2993,11 @@ def probe_h11(probes, module):
 
 
 def says_close(header, values):
-    texts = [each.decode("latin-1") if isinstance(each, bytes) else str(each) for each in values]
+    texts = [
+        value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values
+    ]
     header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
-    return header.lower() == "connection" and any("close" in each.lower() for each in texts)
+    return header.lower() == "connection" and any("close" in text.lower() for text in texts)
 
 
 def probe_own_tls(probes, module):
@@ -2981,27 +3020,27 @@ def probe_http(probes, module):
     def getresponse(connection, *args, **kwargs):
         # Before the answer: with it goes the connection that is not kept.
         context = getattr(getattr(connection, "sock", None), "context", None)
-        there = context is not None and probes.active
-        number = probes.number(context) if there else None
-        if there:
+        is_watched = context is not None and probes.active
+        number = probes.number(context) if is_watched else None
+        if is_watched:
             probes.note("request", c=number)
-        by = "program" if probes.closes.pop(id(connection), None) else "server"
+        side = "program" if probes.closes.pop(id(connection), None) else "server"
         reply = answered(connection, *args, **kwargs)
-        if there and (by == "program" or getattr(reply, "will_close", False)):
-            who = probes.callers(sys._getframe(1))
-            if who["client"] != "urlopen":  # which always asks for it
-                probes.note("closing", c=number, by=by, who=who, h=probes.number(connection))
+        if is_watched and (side == "program" or getattr(reply, "will_close", False)):
+            origin = probes.callers(sys._getframe(1))
+            if origin["client"] != "urlopen":  # which always asks for it
+                probes.note("closing", c=number, by=side, who=origin, h=probes.number(connection))
         return reply
 
     probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
-    put = module.HTTPConnection.putheader
+    original = module.HTTPConnection.putheader
 
     def putheader(connection, header, *values):
         if says_close(header, values):
             probes.closes[id(connection)] = True
-        return put(connection, header, *values)
+        return original(connection, header, *values)
 
-    probes.put(module.HTTPConnection, "putheader", named(putheader, put))
+    probes.put(module.HTTPConnection, "putheader", named(putheader, original))
     if not PY2:
         probes.waits(module.HTTPConnection, "getresponse")
 
@@ -3026,7 +3065,7 @@ PROBED.update(dict.fromkeys(OWN_TLS, probe_own_tls))
 
 
 def named(wrapper, function):
-    """The wrapper, with the name and the text of what it stands for."""
+    """Return the wrapper, with the name and the text of what it stands for."""
     for name in ("__name__", "__doc__", "__qualname__", "__module__"):
         try:
             setattr(wrapper, name, getattr(function, name))
@@ -3036,8 +3075,8 @@ def named(wrapper, function):
 
 
 def trust_of(name, args, kwargs):
-    """What is loaded, so that the same is told from another: a file's path, "system", or a digest
-    of what was given in memory. None for a folder alone, which is read later."""
+    """Return what is loaded, so that the same is told from another: a file's path, "system", or a
+    digest of what was given in memory. None for a folder alone, which is read later."""
     if name == "set_default_verify_paths":
         return "system"
     values = dict(kwargs)
@@ -3053,13 +3092,14 @@ def trust_of(name, args, kwargs):
 
 
 def is_default(caller):
-    """Whether a context is made by create_default_context, called by the program's own code."""
-    made = caller.f_code.co_name == "create_default_context" and caller.f_back
-    return bool(made) and not is_library(made.f_code.co_filename)
+    """Return whether a context is made by create_default_context, called by the program's own
+    code."""
+    maker = caller.f_code.co_name == "create_default_context" and caller.f_back
+    return bool(maker) and not is_library(maker.f_code.co_filename)
 
 
 def protocol_of(connection):
-    """{"alpn", "host"} of a connection, as far as it tells."""
+    """Return {"alpn", "host"} of a connection, as far as it tells."""
     try:
         host = getattr(connection, "server_hostname", None)
         peer = getattr(connection, "getpeername", lambda: None)()
@@ -3070,10 +3110,14 @@ def protocol_of(connection):
 
 
 def is_open(pool):
-    """Whether a pool of urllib3's keeps a connection that the server has not closed."""
+    """Return whether a pool of urllib3's keeps a connection that the server has not closed."""
     dropped = sys.modules["urllib3.util.connection"].is_connection_dropped
-    kept = [each for each in list(pool.pool.queue) if getattr(each, "sock", None) is not None]
-    return any(not dropped(each) for each in kept)
+    connections = [
+        connection
+        for connection in list(pool.pool.queue)
+        if getattr(connection, "sock", None) is not None
+    ]
+    return any(not dropped(connection) for connection in connections)
 
 
 def is_server(connection):
@@ -3087,17 +3131,17 @@ def is_server(connection):
 
 
 def running_loop():
-    """The loop of asyncio that runs in this thread, or trio's; None where there is none."""
+    """Return the loop of asyncio that runs in this thread, or trio's; None if there is none."""
     running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
     trio = getattr(sys.modules.get("trio._core._run"), "GLOBAL_RUN_CONTEXT", None)
     return (running and running()) or getattr(trio, "runner", None)
 
 
 def others_wait(loop):
-    """Whether anything else waits for a loop now: a callback, a timer that is due, or a socket (of
-    trio, a task or a timer), or whether it serves: then others come, if not now. Of a loop that
-    does not tell: whether a socket that is watched waits, or there are other tasks than one and its
-    awaiter."""
+    """Return whether anything else waits for a loop now: a callback, a timer that is due, or a
+    socket (of trio, a task or a timer), or whether it serves: then others come, if not now. Of a
+    loop that does not tell: whether a socket that is watched waits, or there are other tasks than
+    one and its awaiter."""
     try:
         if hasattr(loop, "deadlines"):
             due = loop.deadlines.next_deadline() <= loop.clock.current_time()
@@ -3113,17 +3157,17 @@ def others_wait(loop):
 
 
 def watched_sockets():
-    """What the sockets do that this process's loops watch: a set of "listening" (they serve) and
-    "waiting" (there is something to read). Linux tells; elsewhere it is empty."""
-    found, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
+    """Return what the sockets do that this process's loops watch: a set of "listening" (they serve)
+    and "waiting" (there is something to read). Linux tells; elsewhere it is empty."""
+    states, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
     try:
         watched = set()
         for name in os.listdir("/proc/self/fd"):
             try:
                 if os.readlink("/proc/self/fd/" + name).endswith("[eventpoll]"):
                     with open("/proc/self/fdinfo/" + name) as lines:
-                        told = [line.split() for line in lines if line.startswith("tfd:")]
-                    watched.update(int(each[1]) for each in told if int(each[3], 16) & 1)
+                        rows = [line.split() for line in lines if line.startswith("tfd:")]
+                    watched.update(int(row[1]) for row in rows if int(row[3], 16) & 1)
             except EnvironmentError:  # one that is closed meanwhile
                 pass
         for number in watched:
@@ -3133,16 +3177,16 @@ def watched_sockets():
                 continue
             try:
                 if copy.getsockopt(kind.SOL_SOCKET, kind.SO_ACCEPTCONN):
-                    found.add("listening")
+                    states.add("listening")
                 elif copy.family != getattr(kind, "AF_UNIX", None):  # a loop's own pair
-                    found.update(["waiting"] if select.select([copy], [], [], 0)[0] else [])
+                    states.update(["waiting"] if select.select([copy], [], [], 0)[0] else [])
             except Exception:  # a number that is too large
                 pass
             finally:
                 copy.close()
     except Exception:  # another system
         pass
-    return found
+    return states
 
 
 def descriptor(connection):
@@ -3153,7 +3197,8 @@ def descriptor(connection):
 
 
 def resident_kib():
-    """The memory that this process holds; where nobody tells at once, the most that it has held."""
+    """Return the memory that this process holds; if nobody tells at once, the most that it has
+    held."""
     try:
         handle = os.open("/proc/self/statm", os.O_RDONLY)
         try:
@@ -3165,8 +3210,8 @@ def resident_kib():
 
 
 def queued_ms():
-    """The milliseconds through which this thread could run and had no processor: on a busy machine
-    that is no wait for an answer. Linux tells; elsewhere 0."""
+    """Return the milliseconds through which this thread could run and had no processor: on a busy
+    machine that is no wait for an answer. Linux tells; elsewhere 0."""
     try:
         handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
         try:
@@ -3178,15 +3223,15 @@ def queued_ms():
 
 
 def current_greenlet():
-    now = getattr(sys.modules.get("greenlet"), "getcurrent", None)
-    return now and now()
+    get_current = getattr(sys.modules.get("greenlet"), "getcurrent", None)
+    return get_current and get_current()
 
 
 def greenlets_wait():
-    """2 where a greenlet asks, 1 where the main program does while greenlets of the same thread
+    """Return 2 if a greenlet asks, 1 if the main program does while greenlets of the same thread
     wait, else 0."""
-    now = current_greenlet()
-    if getattr(now, "parent", None) is not None:
+    greenlet = current_greenlet()
+    if getattr(greenlet, "parent", None) is not None:
         return 2
     hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
     hub = hub_of and hub_of()
@@ -3194,12 +3239,13 @@ def greenlets_wait():
 
 
 def current():
-    """What tells this greenlet, or this thread where there are none, from others."""
+    """Return what tells this greenlet, or this thread if there are none, from others."""
     return "wait", ident(), id(current_greenlet())
 
 
 def make_lock():
-    """A lock that no patch of the program's replaces. (To import threading would be too early.)"""
+    """Return a lock that no patch of the program's replaces. (To import threading would be too
+    early.)"""
     try:
         import _thread
     except ImportError:  # as Python 2.7 calls it
@@ -3213,14 +3259,14 @@ def ident():
 
 
 def make_clocks():
-    """(the most KiB that this process has held, its processor milliseconds, those of this thread),
-    as functions."""
+    """Return (the most KiB that this process has held, its processor milliseconds, those of this
+    thread), as functions."""
     try:
         import resource
     except ImportError:
         resource = None
 
-    def most():
+    def peak_kib():
         if resource is None:
             return 0
         return resource.getrusage(0).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
@@ -3232,7 +3278,7 @@ def make_clocks():
         return 1000 * (used.ru_utime + used.ru_stime)
 
     if hasattr(time, "thread_time"):
-        return most, process, lambda: 1000 * time.thread_time()
+        return peak_kib, process, lambda: 1000 * time.thread_time()
 
     def thread():
         try:
@@ -3241,7 +3287,7 @@ def make_clocks():
             return process()
         return 1000 * (used.ru_utime + used.ru_stime)
 
-    return most, process, thread
+    return peak_kib, process, thread
 
 
 most_kib, process_ms, thread_ms = make_clocks()
@@ -3254,29 +3300,30 @@ HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
 
 
 def check_http(url, imported):
-    """Which HTTP each client speaks with a URL: two announced HEADs each, none redirected. What is
-    said of the URL is without its password. Without a URL, nobody is asked."""
-    found = {"url": None, "offers": None, "clients": [], "requests": 0}
+    """Return which HTTP each client speaks with a URL: two announced HEADs each, none redirected.
+    What is said of the URL is without its password. Without a URL, nobody is asked."""
+    results = {"url": None, "offers": None, "clients": [], "requests": 0}
     if not url:
-        return found
+        return results
     host, port, secret = parts_of(url)
-    found["url"] = public = url.replace(secret, "", 1)
+    results["url"] = public = url.replace(secret, "", 1)
     if url.startswith("https://"):
         say("connecting to %s: which protocols does it offer? (no request)" % host)
-        found["offers"] = offered(host, port)
-    names = imported or set(way.module for way in WAYS if bring(way.module))
-    speakers = [way for way in WAYS if way.module in topmost(names)]
-    speakers = [way for way in speakers if way.kind is not GeventHttpClient]  # HTTP/1.1 alone
+        results["offers"] = offered(host, port)
+    names = imported or set(client.module for client in WAYS if bring(client.module))
+    speakers = [client for client in WAYS if client.module in topmost(names)]
+    # geventhttpclient speaks HTTP/1.1 alone.
+    speakers = [client for client in speakers if client.kind is not GeventHttpClient]
     if "httpx" in names and bring("h2"):
         speakers.append(Way("httpx with http2=True", Httpx, "httpx", {"http2": True}))
     for speaker in speakers:
         row = {"client": speaker.name, "version": None, "ms": [], "error": None}
-        found["clients"].append(row)
+        results["clients"].append(row)
         try:
             session = speaker.session()
             for _ in range(2):
-                found["requests"] += 1
-                numbers = (public, speaker.name, found["requests"], MOST_REQUESTS)
+                results["requests"] += 1
+                numbers = (public, speaker.name, results["requests"], MOST_REQUESTS)
                 say("asking %s with %s (request %d of at most %d)" % numbers)
                 start = clock()
                 version = session.ask(url, "HEAD", timeout=5)[3]
@@ -3285,22 +3332,23 @@ def check_http(url, imported):
             session.close()
         except Exception as error:
             row["error"] = told(error).replace(secret or "\0", "")
-    return found
+    return results
 
 
 def parts_of(url):
-    """(host, port, "user:password@" or "")"""
+    """Return (host, port, "user:password@" or "")."""
     try:
         from urllib.parse import urlsplit
     except ImportError:
         from urlparse import urlsplit
     parts = urlsplit(url)
-    secret, at, _ = parts.netloc.rpartition("@")
-    return parts.hostname, parts.port or 443, secret + at
+    secret, separator, _ = parts.netloc.rpartition("@")
+    return parts.hostname, parts.port or 443, secret + separator
 
 
 def offered(host, port):
-    """The protocol that a server chooses when h2 and http/1.1 are offered to it; None: unknown.
+    """Return the protocol that a server chooses when h2 and http/1.1 are offered to it; None:
+    unknown.
 
     Its certificate is not looked at: nothing is sent after the handshake.
     """
@@ -3516,7 +3564,7 @@ LATE_PATCH = ("recursion", "_wrap_socket() argument")
 
 
 def chapter(number):
-    """Where a chapter is to be read."""
+    """Return where a chapter is to be read."""
     file, title = CHAPTERS[number]
     if not ADDRESS:
         return "chapter %d, %s, of The curious case of slow HTTPS in Python" % (number, title)
@@ -3524,42 +3572,43 @@ def chapter(number):
 
 
 def advise(name, saves="", **values):
-    """One thing to change: what ADVICE has of that name, with these values in it."""
-    case, number, remove, add, package, what = ADVICE[name]
-    texts = {"what": what % values, "remove": remove % values, "add": add % values}
+    """Return one thing to change: what ADVICE has of that name, with these values in it."""
+    case, number, remove, add, package, sentence = ADVICE[name]
+    texts = {"what": sentence % values, "remove": remove % values, "add": add % values}
     texts.update(id=name, case=case, package=package % values, saves=saves)
     return dict(texts, chapter=chapter(number))
 
 
-def advice_on_loop(found):
+def advice_on_loop(results):
     advice, of_block = [], []
-    for row in found["clients"]:
-        loop, error = found["loop"]["name"], readable(row["error"]).lower()
+    for row in results["clients"]:
+        loop, error = results["loop"]["name"], readable(row["error"]).lower()
         names = dict(row, loop=loop, patch=PATCHES[loop])
         if row["verdict"] == UNPATCHED:
             advice.append(advise("patch", **names))
         elif row["verdict"] == CANNOT_TELL and any(sign in error for sign in LATE_PATCH):
             advice.append(advise("patch-first", **names))
         elif row["verdict"] == BLOCKED and row["imported"]:
-            of_block = of_block or advice_on_block(found, names)
-    trap = [advise("trap", package=UPGRADES["google/auth/"])] if found["trap"] else []
+            of_block = of_block or advice_on_block(results, names)
+    trap = [advise("trap", package=UPGRADES["google/auth/"])] if results["trap"] else []
     return advice + of_block + trap
 
 
-def advice_on_block(found, names):
-    """names: the row of the client that is blocked, and what sentences say of its loop."""
+def advice_on_block(results, names):
+    """Return what frees a loop that is blocked. names: the row of the client that is blocked, and
+    what sentences say of its loop."""
     advice, saves, socket = [], {}, str(names["socket"])
-    for each in found["cures"]:
-        if each["verdict"] == FREE:
-            numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], each["wall_s"])
+    for row in results["cures"]:
+        if row["verdict"] == FREE:
+            numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], row["wall_s"])
             text = "two requests that take %.1f s each: %.2f s now, %.2f s with it"
-            saves[each["cure"]] = text % numbers
-    providers = dict((each["name"], each["by"]) for each in found["provides"])
+            saves[row["cure"]] = text % numbers
+    providers = dict((row["name"], row["by"]) for row in results["provides"])
     if providers.get("urllib3's SSLContext") == "pyOpenSSL":
         cure = "extract_from_urllib3()"
-        by = found["injections"][-1] if found["injections"] else {"file": "", "text": ""}
-        names.update(by, by=injected_by(by))
-        packages = [UPGRADES[place] for place in UPGRADES if by["file"].startswith(place)]
+        injection = results["injections"][-1] if results["injections"] else {"file": "", "text": ""}
+        names.update(injection, by=injected_by(injection))
+        packages = [UPGRADES[place] for place in UPGRADES if injection["file"].startswith(place)]
         names["package"] = "".join(packages)
         names["without"] = " Without that call the loop runs on." if cure in saves else ""
         advice.append(advise("injected", saves.get(cure, ""), **names))
@@ -3567,53 +3616,54 @@ def advice_on_block(found, names):
         advice.append(advise("through-pyopenssl", **names))
     elif socket.startswith("ssl."):
         advice.append(advise("standard-socket", **names))
-    known = (("gevent's SSLContext", "gevents-context"), ("patch_select()", "patch-select"))
-    for cure, name in known:
+    candidates = (("gevent's SSLContext", "gevents-context"), ("patch_select()", "patch-select"))
+    for cure, name in candidates:
         if cure in saves:
             advice.append(advise(name, saves[cure]))
     return advice + [advise("patch-everything", **names)]
 
 
 def injected_by(injection):
-    """Who injected pyOpenSSL, as the beginning of a sentence."""
-    what = "pyOpenSSL was injected into urllib3"
+    """Return who injected pyOpenSSL, as the beginning of a sentence."""
+    sentence = "pyOpenSSL was injected into urllib3"
     if injection["file"]:
-        where = "%(file)s:%(line)s" % injection
-        what += " by " + where
-        if injection["from"] and not where.endswith(injection["from"]):
-            what += ", called from %(from)s" % injection
-    return what
+        place = "%(file)s:%(line)s" % injection
+        sentence += " by " + place
+        if injection["from"] and not place.endswith(injection["from"]):
+            sentence += ", called from %(from)s" % injection
+    return sentence
 
 
-def advice_on_waits(found):
-    """What waits ask for that stop a loop: of clients that do not await, and of anything else."""
-    counts = found["counts"]
+def advice_on_waits(results):
+    """Return the advice on waits that stop a loop: of clients that do not await, and of anything
+    else."""
+    counts = results["counts"]
     blocked = counts["blocked"]
     if blocked["waiting_s"] < LOOP_BLOCKED_FROM_S:
         blocked = counts["silent"]
     names = [name for name, _ in blocked["clients"]]
-    clients, why = " and ".join(names) or "The program", "%s has patched nothing there"
+    clients, reason = " and ".join(names) or "The program", "%s has patched nothing there"
     if blocked is counts["silent"] and not names and counts["own_tls"]:  # C has no frame to name
         clients += " (in %s, which brings TLS of its own?)" % " or ".join(counts["own_tls"])
-        why = "what waits in C no patch of %s's reaches"
+        reason = "what waits in C no patch of %s's reaches"
     places = ", ".join(place for place, _ in blocked["at"][:3]) or "in code that cannot be named"
     names = dict(by=blocked["by"], clients=clients, places="called at " + places)
-    names["why"] = why % blocked["by"]
+    names["why"] = reason % blocked["by"]
     if blocked["by"] == "gevent" and "psycopg2" in clients:
         return [advise("psycogreen", **names)]
     if blocked["by"] in PATCHES:
         line = IN_A_THREAD[blocked["by"]]
         return [advise("in-a-thread", line=line, **names)]
-    known = {"trio": "trio.to_thread.run_sync"}
-    return [advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)]
+    functions = {"trio": "trio.to_thread.run_sync"}
+    return [advise("asyncio", to_thread=functions.get(blocked["by"], "asyncio.to_thread"), **names)]
 
 
-def advice_on_failures(found):
-    """What goes with connections none of which came through, where it is known."""
-    loop, counts = found["loop"], found.get("counts") or {}
-    # Whoever came second stands in ssl; urllib3 may have kept the first.
-    left = any("truststore" in str(each["class"]) for each in found["provides"])
-    if loop and loop["patched"] and (counts.get("truststore") or left):
+def advice_on_failures(results):
+    """Return the advice if no connection came through, as far as the reason is known."""
+    loop, counts = results["loop"], results.get("counts") or {}
+    # The injection that came second is in ssl; urllib3 may have kept the first.
+    provided = any("truststore" in str(row["class"]) for row in results["provides"])
+    if loop and loop["patched"] and (counts.get("truststore") or provided):
         return [advise("not-together", loop=loop["name"], remove=INJECTS)]
     return []
 
@@ -3626,14 +3676,14 @@ _OF_TRUSTSTORE = (
 )
 
 
-def of_lock(found, by):
-    """Whose lock it is that handshakes wait for, and what to change, for sockets of a module."""
+def of_lock(results, module):
+    """Return whose lock handshakes wait for, and what to change, for sockets of a module."""
     names = {"remove": ""}
-    if "truststore" in by:
+    if "truststore" in module:
         names["whose"] = _OF_TRUSTSTORE
-        if is_injected(found):  # and ssl.create_default_context() makes truststore's, too
+        if is_injected(results):  # and ssl.create_default_context() makes truststore's, too
             names.update(remove=INJECTS, line="")
-    elif by == "ssl":
+    elif module == "ssl":
         names["whose"] = " ssl holds none: it is the program's own, or that of a class of its own."
         names["line"] = (
             "context.wrap_socket(..., do_handshake_on_connect=False)  # do_handshake() comes "
@@ -3642,21 +3692,21 @@ def of_lock(found, by):
     return names
 
 
-def is_injected(found):
-    """Whether truststore, or the copy of it in pip, is in the place of ssl's contexts."""
+def is_injected(results):
+    """Return whether truststore, or the copy of it in pip, is in the place of ssl's contexts."""
     return any(
-        each["name"] == "ssl.SSLContext" and "truststore" in str(each["class"])
-        for each in found["provides"]
+        row["name"] == "ssl.SSLContext" and "truststore" in str(row["class"])
+        for row in results["provides"]
     )
 
 
-def advice_on_others(found, verdicts):
-    """What the illnesses of the fourth case ask for."""
-    counts, advice = found["counts"], []
+def advice_on_others(results, verdicts):
+    """Return the advice on the illnesses of the fourth case."""
+    counts, advice = results["counts"], []
     line = "context = ssl.create_default_context()  # once, for all clients"
     if verdicts["handshakes"] == ONE_AT_A_TIME:
         names = dict(counts["queue"], line=line, whose="")
-        names.update(of_lock(found, names["by"]))
+        names.update(of_lock(results, names["by"]))
         advice.append(advise("lock", **names))
     if verdicts["loads on the loop"] == HELD_UP:
         names = dict(
@@ -3668,7 +3718,7 @@ def advice_on_others(found, verdicts):
                 names["line"] = line_of_context(line, row)
         advice.append(advise("loop-loads", where=place_in(names["at"]), **names))
     if verdicts["contexts"] == ONE_FOR_EACH:
-        row = max(counts["clients"], key=lambda each: each["alive"])
+        row = max(counts["clients"], key=lambda row: row["alive"])
         names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
         names["client"] = row["client"] or "the program"
         name = library_between(row) or {"botocore": "boto3"}.get(row["client"], row["client"])
@@ -3681,31 +3731,31 @@ def advice_on_others(found, verdicts):
 
 
 def place_in(places):
-    """The first of some places, as the end of a sentence."""
+    """Return the first of some places, as the end of a sentence."""
     return ", at %s" % places[0][0] if places else ""
 
 
-def advice_on_counts(found, verdict):
-    """What a run's loads ask for: first what risks nothing."""
-    rows = [row for row in found["counts"]["clients"] if row["loads"] > row["needed"] + 1]
+def advice_on_counts(results, verdict):
+    """Yield the advice on a run's loads, first what risks nothing."""
+    rows = [row for row in results["counts"]["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
-    injected = is_injected(found)
-    for each in advice_on_closings(found):
-        yield each
+    injected = is_injected(results)
+    for change in advice_on_closings(results):
+        yield change
     for row in rows:
         larger, keep = larger_pool(row), keep_one(row)
-        if row["client"] in ("requests", "botocore") and is_shared(row, found["counts"]):
+        if row["client"] in ("requests", "botocore") and is_shared(row, results["counts"]):
             keep = None  # one Session for many connections: it is kept
         if row["client"] != "requests" and larger:
             keep = None
         through = library_between(row)
-        where = ", called by %s" % through if through else ""
-        where += ", from %s" % row["at"][0][0] if row["at"] else ""
+        place = ", called by %s" % through if through else ""
+        place += ", from %s" % row["at"][0][0] if row["at"] else ""
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
-        names = dict(row, where=where, loads=loads)
+        names = dict(row, where=place, loads=loads)
         names["client"] = row["client"] or "The program"
-        by_truststore = any("truststore" in by for by, _ in row["by"])
+        by_truststore = any("truststore" in module for module, _ in row["by"])
         nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
         if injected and nothing_to_keep:
             names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
@@ -3715,54 +3765,54 @@ def advice_on_counts(found, verdict):
             line = "context = ssl.create_default_context()  # on Linux; once, for all"
             yield advise("loads-late", line=line, remove="", instead="", once="", **names)
             continue
-        for name, told in ("keep-one", keep), ("larger-pool", larger):
-            if told is None:
+        for name, pair in ("keep-one", keep), ("larger-pool", larger):
+            if pair is None:
                 continue
-            line, sentence = told
+            line, sentence = pair
             if injected:
                 sentence += " (truststore loads the system's once more in each handshake.)"
-            tried = found.get("tried", {}).get(trial_of(name, row))
+            tried = results.get("tried", {}).get(trial_of(name, row))
             if verdict == REPEATED and not tried:
                 sentence += " What that saves could not be tried, so nothing is promised."
             saves = saves_of(tried) if tried else ""
             if tried and tried["then"]["loads"] >= tried["now"]["loads"]:
                 sentence, saves = sentence + NO_FEWER % tried["at_once"], ""
             yield advise(name, saves, **dict(names, line=line, sentence=sentence))
-    for each in found["counts"]["http2"]:
-        line = MULTIPLEXED.get(each["client"], "")
-        yield advise("one-connection", **dict(each, line=line, client=each["client"] or "A client"))
+    for host in results["counts"]["http2"]:
+        line = MULTIPLEXED.get(host["client"], "")
+        yield advise("one-connection", **dict(host, line=line, client=host["client"] or "A client"))
     # pyOpenSSL brings another OpenSSL than Python's.
-    dear = [row for row in rows if row["loads"] >= DEAR_LOADS_FROM]
-    dear = [row for row in dear if row["load_ms"] >= DEAR_FROM_MS * row["loads"]]
-    bys = [by for row in dear for by, _ in row["by"]]
-    names = set("pyOpenSSL" if by.startswith("OpenSSL") else "ssl" for by in bys)
-    if any(" 3.0." in str(found["openssl"].get(name)) for name in names):
+    costly = [row for row in rows if row["loads"] >= DEAR_LOADS_FROM]
+    costly = [row for row in costly if row["load_ms"] >= DEAR_FROM_MS * row["loads"]]
+    modules = [module for row in costly for module, _ in row["by"]]
+    names = set("pyOpenSSL" if module.startswith("OpenSSL") else "ssl" for module in modules)
+    if any(" 3.0." in str(results["openssl"].get(name)) for name in names):
         yield advise("another-openssl")
-    python = tuple(int(part) for part in found["python"].split(".")[:2])
+    python = tuple(int(part) for part in results["python"].split(".")[:2])
     if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not injected:
         cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
         yield advise("share-context", line=cure)
 
 
 def keep_one(row):
-    """(line, sentence) of what makes the client of a row of `counted` load once: the program's own
-    call where its line has one, with its arguments."""
+    """Return (line, sentence) of what makes the client of a row of `counted` load once: the
+    program's own call if its line has one, with its arguments."""
     line, sentence = KEEP.get(row["client"], _OTHERS)
     both = row["awaits"] and row["awaits"] < row["loads"]
-    line, own = with_trust(line, row), None if both else own_call(row)
+    line, call = with_trust(line, row), None if both else own_call(row)
     if row["awaits"]:
         awaiting = line.replace(".Client()", ".AsyncClient()")
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
         sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
     library = library_between(row) or (row["client"] if row["client"] not in KEEP else None)
     if library:
-        maker, told = taken_by(library)
+        maker, note = taken_by(library)
         if maker and LIBRARIES[library][1] is None:
-            return "client = %s(...)  # once" % maker, told
-        sentence = told + " " + sentence
+            return "client = %s(...)  # once" % maker, note
+        sentence = note + " " + sentence
         return ("client = %s(...)  # once" % maker if maker else line), sentence
-    if own:
-        line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", own)
+    if call:
+        line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         return line + "  # once, before the work begins", sentence
     if not both and line.endswith("Client()"):
         line = line[:-1] + verify_of(row) + ")"
@@ -3770,19 +3820,20 @@ def keep_one(row):
 
 
 def verify_of(row):
-    """The argument by which a client of httpx takes what httpx.get was given; "" for none."""
+    """Return the argument by which a client of httpx takes what httpx.get was given; "" for
+    none."""
     place = row["at"][0][0] if row["at"] else None
     call = (place and call_at(place, CALLS)) or ""
-    own = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
-    if own:
-        return own.group()
+    match = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
+    if match:
+        return match.group()
     context = with_trust("ssl.create_default_context()", row)
     return "verify=" + context if "cafile" in context else ""
 
 
 def own_call(row):
-    """The program's own call that made what is to be kept, as it stands there; None where the line
-    that is named has none, or takes what only a pool of one's own could hold."""
+    """Return the program's own call that made what is to be kept, as it stands there; None if the
+    line that is named has none, or takes what only a pool of one's own could hold."""
     if not row["at"]:
         return None
     call = call_at(row["at"][0][0], MAKERS.get(row["client"], "").split())
@@ -3795,26 +3846,27 @@ def own_call(row):
 
 
 def line_of_context(line, row):
-    """The line that makes one context: the program's own call, or one with its certificates."""
-    own = own_call(row) if row["client"] is None else None
-    return "context = %s  # once, for all clients" % own if own else with_trust(line, row)
+    """Return the line that makes one context: the program's own call, or one with its
+    certificates."""
+    call = own_call(row) if row["client"] is None else None
+    return "context = %s  # once, for all clients" % call if call else with_trust(line, row)
 
 
 CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
 
 
 def call_at(place, names):
-    """The text of a call of one of some functions on a line of a program, "file.py:3", with its
-    arguments, in one line; None where there is none, or it cannot be told."""
+    """Return the text of a call of one of some functions on a line of a program, "file.py:3", with
+    its arguments, in one line; None if there is none, or it cannot be told."""
     path, _, number = place.rpartition(":")
     lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
     text = "".join(lines)
     first = len(lines[0]) if lines else 0
-    for found in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
-        if found.start() >= first or found.group().rpartition(".")[2] not in names:
+    for match in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
+        if match.start() >= first or match.group().rpartition(".")[2] not in names:
             continue
         depth, quote = 0, None
-        for end in range(found.end(), len(text)):
+        for end in range(match.end(), len(text)):
             letter = text[end]
             if quote:
                 quote = None if letter == quote else quote
@@ -3824,16 +3876,17 @@ def call_at(place, names):
                 break
             depth += 0 if quote else (letter in "([{") - (letter in ")]}")
             if depth == 0 and not quote:
-                return " ".join(text[found.start() : end + 1].split())
+                return " ".join(text[match.start() : end + 1].split())
     return None
 
 
 def with_trust(text, row):
-    """A line that makes a context with the certificates that the program names, if it does."""
+    """Return a line that makes a context with the certificates that the program names, if it
+    does."""
     trust = row["trusts"][0][0] if row["trusts"] else None
     default = trust in (None, "system") or trust.startswith("data ") or "certifi" in trust
     named = [os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
-    default = default or trust in [os.path.realpath(each) for each in named if each]
+    default = default or trust in [os.path.realpath(path) for path in named if path]
     default = default or os.path.basename(trust) in ("ca-certificates.crt", "cert.pem")
     if default:
         return text
@@ -3841,12 +3894,16 @@ def with_trust(text, row):
     return text.replace("ssl.create_default_context()", context)
 
 
-def advice_on_closings(found):
-    """What connections ask for that are ended with each reply."""
-    counts = found["counts"]
+def advice_on_closings(results):
+    """Yield the advice on connections that are ended with each reply."""
+    counts = results["counts"]
     for row in counts["clients"]:
-        by = max(row["closed"], key=row["closed"].get) if row["closed"] else None
-        if by is None or row["closed"][by] < TOO_MANY_FROM or row["connections"] < TOO_MANY_FROM:
+        side = max(row["closed"], key=row["closed"].get) if row["closed"] else None
+        if (
+            side is None
+            or row["closed"][side] < TOO_MANY_FROM
+            or row["connections"] < TOO_MANY_FROM
+        ):
             continue
         share = row["connections"] / max(counts["connections"], 1)
         names = dict(
@@ -3855,44 +3912,45 @@ def advice_on_closings(found):
             loads=several(row["loads"], "load"), ms=share * counts["handshake_ms"],
             s=share * counts["handshake_s"], keep=EACH_ONCE if is_made_anew(row) else "",
         )  # fmt: skip
-        tried = found.get("tried", {}).get("connection-close")
-        saves = saves_of(tried) if tried and by == "program" else ""
-        yield advise("connection-close" if by == "program" else "server-closes", saves, **names)
+        tried = results.get("tried", {}).get("connection-close")
+        saves = saves_of(tried) if tried and side == "program" else ""
+        yield advise("connection-close" if side == "program" else "server-closes", saves, **names)
 
 
 def is_made_anew(row):
-    """Whether each connection of a row of `counted` that asked for its end was made for that."""
+    """Return whether each connection of a row of `counted` that asked for its end was made for
+    that."""
     return 0 < row["closers"] == row["closed"].get("program")
 
 
 def library_between(row):
-    """The library that called the client of a row of `counted`; None where the program did."""
+    """Return the library that called the client of a row of `counted`; None if the program did."""
     return row["through"] if row["through"] != row["client"] else None
 
 
 def trial_of(name, row):
-    """What `try_changes` calls the trial of a change; None where it has none."""
+    """Return what `try_changes` calls the trial of a change; None if it has none."""
     if name == "larger-pool":
         return {"requests": name, "urllib3": "urllib3"}.get(row["client"])
     return row["client"] or ITS_OWN
 
 
 def larger_pool(row):
-    """(line, sentence) of what would have kept connections that were closed for want of a place, of
-    a row of `counted`; None where none were."""
+    """Return (line, sentence) of what would have kept connections that were closed for want of a
+    place, of a row of `counted`; None if none were."""
     options = OPTIONS.get(row["client"], {})
-    why = [what for what in wanting(row) if what in options]
-    if not why:
+    kinds = [kind for kind in wanting(row) if kind in options]
+    if not kinds:
         return None
-    line = ", ".join("%s=%d" % (options[what], row["wanted"][what]) for what in why)
-    told = [_WANTING[what] % dict(
-        wanted=row["wanted"][what], size=row["size"][what], times=row[what]
-    ) for what in why]  # fmt: skip
-    return LARGER[row["client"]] % line, " ".join(told)
+    line = ", ".join("%s=%d" % (options[kind], row["wanted"][kind]) for kind in kinds)
+    sentences = [_WANTING[kind] % dict(
+        wanted=row["wanted"][kind], size=row["size"][kind], times=row[kind]
+    ) for kind in kinds]  # fmt: skip
+    return LARGER[row["client"]] % line, " ".join(sentences)
 
 
 def saves_of(tried):
-    """What was seen to be saved, in words."""
+    """Return what was seen to be saved, in words."""
     numbers = (requests_of(tried), several(tried["now"]["loads"], "load"), tried["now"]["cpu_ms"])
     numbers += (several(tried["then"]["loads"], "load"), tried["then"]["cpu_ms"])
     text = "tried here, against the doctor's own server: of %s, %s and %.0f ms of CPU; "
@@ -3906,18 +3964,22 @@ def requests_of(tried):
     return text + (", %d at once" % tried["at_once"] if tried["at_once"] > 1 else "")
 
 
-def advice_on_trials(found):
-    """What trials ask for where nobody has seen the program at work."""
-    again = [row for row in judged_rows(found["loads"], found["program"]) if not row["error"]]
-    again = [row["client"] for row in again if sum(row["by_connection"]) >= 3 or row["by_call"]]
-    if again:
-        clients = " and ".join(again)
-        return [advise("run-it", clients=clients, program=found["program"] or "your_program.py")]
+def advice_on_trials(results):
+    """Return the advice on trials, of a program that nobody has seen at work."""
+    repeated = [
+        row for row in judged_rows(results["loads"], results["program"]) if not row["error"]
+    ]
+    repeated = [
+        row["client"] for row in repeated if sum(row["by_connection"]) >= 3 or row["by_call"]
+    ]
+    if repeated:
+        clients = " and ".join(repeated)
+        return [advise("run-it", clients=clients, program=results["program"] or "your_program.py")]
     return []
 
 
-def advice_on_http(found):
-    http = found["http"]
+def advice_on_http(results):
+    http = results["http"]
     old = [row for row in http["clients"] if str(row["version"]).startswith("HTTP/1")]
     if http["offers"] != "h2" or not old or old[0]["error"]:
         return []
@@ -3933,61 +3995,65 @@ def advice_on_http(found):
 RISKS_NOTHING = ("connection-close", "keep-one", "larger-pool")
 
 
-def judge(found, spec):
-    """Add verdicts, advice, the exit status and what it rests on to what was found.
+def judge(results, spec):
+    """Add verdicts, advice, the exit status and what it rests on to the results.
 
     Only a run has "counts"; without, the loads are advice, and the exit status says nothing of
     them.
     """
-    counts = found.get("counts")
+    counts = results.get("counts")
     if counts:
-        found = dict(found, clients=[seen_at_work(row, counts) for row in found["clients"]])
-    advice = advice_on_loop(found)
-    found = dict(found, known_to_the_doctor=sorted(set(KNOWN.values())))
-    own_tls = counts["own_tls"] if counts else found["own_tls"]
+        results = dict(results, clients=[seen_at_work(row, counts) for row in results["clients"]])
+    advice = advice_on_loop(results)
+    results = dict(results, known_to_the_doctor=sorted(set(KNOWN.values())))
+    own_tls = counts["own_tls"] if counts else results["own_tls"]
     if counts:
-        loop = worst([judge_loop(found), judge_greenlets(found), judge_asyncio(found)])
+        loop = worst([judge_loop(results), judge_greenlets(results), judge_asyncio(results)])
         loads = verdict_on(counts, spec["share"])
-        if judge_asyncio(found) == BLOCKED:
-            advice += advice_on_waits(found)
-        others = {
+        if judge_asyncio(results) == BLOCKED:
+            advice += advice_on_waits(results)
+        other_verdicts = {
             "loads on the loop": verdict_on_loop(counts), "contexts": verdict_on_contexts(counts),
             "handshakes": verdict_on_handshakes(counts),
         }  # fmt: skip
         if is_broken(counts):
-            others = dict.fromkeys(others, DOES_NOT_APPLY)
-            more = advice_on_failures(found)
+            other_verdicts = dict.fromkeys(other_verdicts, DOES_NOT_APPLY)
+            further = advice_on_failures(results)
         else:
-            more = advice_on_others(found, others) + list(advice_on_counts(found, loads))
+            further = advice_on_others(results, other_verdicts) + list(
+                advice_on_counts(results, loads)
+            )
         # What risks nothing comes first.
-        advice += sorted(more, key=lambda each: each["id"] not in RISKS_NOTHING)
+        advice += sorted(further, key=lambda change: change["id"] not in RISKS_NOTHING)
     else:
-        loop, loads = judge_loop(found), UNCOUNTED if found["known"] else UNSEEN
-        advice += advice_on_trials(found)
-        failed = [row for row in found["clients"] if row["verdict"] == CANNOT_TELL and row["error"]]
+        loop, loads = judge_loop(results), UNCOUNTED if results["known"] else UNSEEN
+        advice += advice_on_trials(results)
+        failed = [
+            row for row in results["clients"] if row["verdict"] == CANNOT_TELL and row["error"]
+        ]
         if failed and not advice:
-            advice = advice_on_failures(found)
+            advice = advice_on_failures(results)
     if loop == FREE and own_tls and not (counts and counts["heartbeats"]):
         loop = CANNOT_TELL  # what was tried is the clients that the doctor knows
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
-        verdicts.update(others)
-    told = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in spec["fail_on"]]
-    if counts and found["ended"]["raised"]:
-        told.append(2)
-    status = 1 if 1 in told else max(told)
-    if counts and found["ended"]["signal"]:
-        status = 128 + found["ended"]["signal"]
+        verdicts.update(other_verdicts)
+    statuses = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in spec["fail_on"]]
+    if counts and results["ended"]["raised"]:
+        statuses.append(2)
+    status = 1 if 1 in statuses else max(statuses)
+    if counts and results["ended"]["signal"]:
+        status = 128 + results["ended"]["signal"]
     return dict(
-        found, verdicts=verdicts, advice=advice + advice_on_http(found),
+        results, verdicts=verdicts, advice=advice + advice_on_http(results),
         share_stated=spec["share"], exit_status=status,
     )  # fmt: skip
 
 
 def seen_at_work(row, counts):
-    """A row of `check_way` after a run: where nothing is patched, and its connections were all
-    made by threads, there were no greenlets to wait for them. Where it ended before its first one,
-    nobody knows whether it would have patched before."""
+    """Return a row of `check_way` after a run: if nothing is patched, and threads made all its
+    connections, there were no greenlets to wait for them. If it ended before its first one, nobody
+    knows whether it would have patched before."""
     if row["verdict"] != UNPATCHED or counts["stood"]["fetched"]:
         return row
     if counts["connections"]:
@@ -3995,37 +4061,37 @@ def seen_at_work(row, counts):
     return dict(row, verdict=CANNOT_TELL, error="no connection was made before the program ended")
 
 
-def judge_loop(found):
-    if found.get("untried"):
+def judge_loop(results):
+    if results.get("untried"):
         return CANNOT_TELL
-    verdicts = [row["verdict"] for row in found["clients"]]
-    if verdicts and not found["clients"][0]["imported"]:
+    verdicts = [row["verdict"] for row in results["clients"]]
+    if verdicts and not results["clients"][0]["imported"]:
         # A stand-in for a client that may come later: nothing of the program's was seen to block.
         stands_for = {UNPATCHED: DOES_NOT_APPLY, BLOCKED: CANNOT_TELL}
     else:
         # With nothing patched, greenlets that fetch block the loop; whether there are any is told
         # by who imported gevent: the program, or a library that may leave it alone.
-        used = found["loop"] and found["loop"]["used"]
+        used = results["loop"] and results["loop"]["used"]
         stands_for = {UNPATCHED: BLOCKED if used else CANNOT_TELL}
     return worst([stands_for.get(verdict, verdict) for verdict in verdicts])
 
 
-def judge_greenlets(found):
-    """BLOCKED where the loop of greenlets was seen to stand still through their replies, in a
-    program that uses it, whatever client asked. (A program may import it in a function, where
+def judge_greenlets(results):
+    """Return BLOCKED if the loop of greenlets was seen to stand still through their replies, in a
+    program that uses it, whatever client fetched. (A program may import it in a function, where
     nothing but its greenlets tells.)"""
-    stood, loop = found["counts"]["stood"], found["loop"]
-    used = loop and (loop["used"] or stood["in_greenlets"])
-    seen = stood["fetched"] and used and not loop["patched"]
-    if seen and stood["times"] >= 2 and stood["s"] >= LOOP_BLOCKED_FROM_S:
+    stalls, loop = results["counts"]["stood"], results["loop"]
+    used = loop and (loop["used"] or stalls["in_greenlets"])
+    is_seen = stalls["fetched"] and used and not loop["patched"]
+    if is_seen and stalls["times"] >= 2 and stalls["s"] >= LOOP_BLOCKED_FROM_S:
         return BLOCKED
     return DOES_NOT_APPLY
 
 
-def judge_asyncio(found):
-    """BLOCKED where clients that do not await, or anything else that the heartbeat saw, kept others
-    waiting for a loop; FREE where connections were made under one and did not."""
-    counts, loop = found["counts"], found["loop"]
+def judge_asyncio(results):
+    """Return BLOCKED if clients that do not await, or anything else that the heartbeat saw, kept
+    others waiting for a loop; FREE if connections were made under one and did not."""
+    counts, loop = results["counts"], results["loop"]
     if counts["blocked"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
         return BLOCKED
     # A library may import gevent, and leave it alone.
@@ -4046,7 +4112,7 @@ def worst(verdicts):
 
 ILL = (BLOCKED, REPEATED, HELD_UP, ONE_AT_A_TIME, ONE_FOR_EACH)
 WELL = (FREE, ONCE, NOT_IN_A_ROW)
-#: So many contexts that were freed by a collection alone are told.
+#: From this many contexts that a collection alone has freed, the report says so.
 DROPPED_FROM = 5
 #: What is asked of a run beside the first two.
 QUESTIONS = {
@@ -4057,9 +4123,13 @@ QUESTIONS = {
 
 
 def asked(report):
-    """Those of QUESTIONS that apply."""
-    told = report["verdicts"]
-    return [each for each in QUESTIONS if told.get(each, DOES_NOT_APPLY) != DOES_NOT_APPLY]
+    """Return those of QUESTIONS that apply."""
+    verdicts = report["verdicts"]
+    return [
+        question
+        for question in QUESTIONS
+        if verdicts.get(question, DOES_NOT_APPLY) != DOES_NOT_APPLY
+    ]
 
 
 def other_lines(about, counts):
@@ -4081,7 +4151,7 @@ def other_lines(about, counts):
 
 
 def text_of(report, colour):
-    """The report as people read it."""
+    """Return the report as people read it."""
 
     def bold(text, code=1):
         return "\033[%sm%s\033[0m" % (code, text) if colour else text
@@ -4094,20 +4164,20 @@ def text_of(report, colour):
     program = report["program"] or "nothing (no program was named)"
     if report["program"] and "imported_s" in report:
         program += ", imported in %.1f s" % report["imported_s"]
-    how = "run" if "counts" in report else "examined"
-    examined = (report["python"], report["openssl"]["ssl"], how, program)
+    manner = "run" if "counts" in report else "examined"
+    examined = (report["python"], report["openssl"]["ssl"], manner, program)
     providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
-    injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
+    injections = [wrapped(injected_by(injection) + ".") for injection in report["injections"]]
     raised, early = report.get("ended", {}).get("raised"), []
     if raised and not report["counts"]["handshakes"]:
         text = "It ended before its first connection: %s. Mend that first."
         early = [bold(wrapped(text % raised, "")), ""]
-    told = set(report["verdicts"].values())
-    untold = report["exit_status"] == 2 or told & {CANNOT_TELL, UNSEEN}
+    verdicts = set(report["verdicts"].values())
+    untold = report["exit_status"] == 2 or verdicts & {CANNOT_TELL, UNSEEN}
     to_change = "What to change cannot be told." if untold else "Nothing to change."
     to_change = "What to change" if report["advice"] else to_change
-    again = [report["again"]] if "again" in report else []
-    others = [
+    comparisons = [report["again"]] if "again" in report else []
+    other_parts = [
         (
             question("%d. %s" % (number, QUESTIONS[about]), about),
             other_lines(about, report["counts"]),
@@ -4126,12 +4196,12 @@ def text_of(report, colour):
                 load_lines(report),
             ),
         ]
-        + others
+        + other_parts
         + [
-            (bold("%d. Which HTTP?" % (3 + len(others))), http_lines(report["http"])),
+            (bold("%d. Which HTTP?" % (3 + len(other_parts))), http_lines(report["http"])),
             (bold(to_change), advice_lines(report["advice"])),
         ]
-        + [(bold("Again, with the change"), again_lines(each)) for each in again]
+        + [(bold("Again, with the change"), again_lines(comparison)) for comparison in comparisons]
         + [
             ("exit status %d" % report["exit_status"], []),
         ]
@@ -4169,11 +4239,11 @@ def loop_lines(report):
                 text += " (%s is installed here)" % " and ".join(report["loops_installed"])
         yield wrapped(text)
     for row in report["clients"]:
-        why = " (%s)" % row["error"] if row["error"] else ""
-        yield wrapped("%s: %s%s" % (row["client"], row["verdict"], why))
+        reason = " (%s)" % row["error"] if row["error"] else ""
+        yield wrapped("%s: %s%s" % (row["client"], row["verdict"], reason))
         for scheme in ("https", "http"):
-            for each in (row[scheme] or {}).get("trials", []):
-                yield wrapped(TRIAL % each, "    %-6s" % scheme)
+            for trial in (row[scheme] or {}).get("trials", []):
+                yield wrapped(TRIAL % trial, "    %-6s" % scheme)
     for row in report["cures"]:
         if row["wall_s"] is not None:
             yield wrapped("tried here: %(cure)s, %(verdict)s in %(wall_s).2f s" % row)
@@ -4199,13 +4269,15 @@ def loop_lines(report):
 
 
 def silence_lines(counts):
-    """What the heartbeat saw of a loop, whatever kept it."""
+    """Yield what the heartbeat saw of a loop, whatever kept it."""
     silent = counts["silent"]
-    for by in counts["heartbeats"]:
-        if by != silent["by"]:
-            yield wrapped("%s: its heartbeat was looked at through the run, and never stopped" % by)
-    told = [place for place, _ in counts["blocked"]["at"]]
-    if silent["times"] and not all(place in told for place, _ in silent["at"]):
+    for loop in counts["heartbeats"]:
+        if loop != silent["by"]:
+            yield wrapped(
+                "%s: its heartbeat was looked at through the run, and never stopped" % loop
+            )
+    named_places = [place for place, _ in counts["blocked"]["at"]]
+    if silent["times"] and not all(place in named_places for place, _ in silent["at"]):
         text = "%s: its heartbeat stopped %s while its thread waited, %.2f s in all, and others "
         text += "waited for %.2f s of that"
         numbers = silent["by"], times(silent["times"]), silent["s"], silent["waiting_s"]
@@ -4216,37 +4288,39 @@ def silence_lines(counts):
 
 def asyncio_lines(counts):
     blocked = counts["blocked"]
-    by, connections = blocked["by"], several(counts["under_loop"], "connection")
-    yield wrapped("%s: %s made under a running loop" % (by, connections))
+    loop, connections = blocked["by"], several(counts["under_loop"], "connection")
+    yield wrapped("%s: %s made under a running loop" % (loop, connections))
     if blocked["times"]:
-        text = by + ": its loop was blocked %s by a client that does not await, for %.2f s, and "
+        text = loop + ": its loop was blocked %s by a client that does not await, for %.2f s, and "
         text += "others waited for %.2f s of that"
         yield wrapped(text % (times(blocked["times"]), blocked["s"], blocked["waiting_s"]))
         for place, number in blocked["at"][:5]:
             yield wrapped("%s, %s" % (place, times(number)), "    ")
 
 
-def greenlet_lines(stood):
-    """What the loop of a program's greenlets was kept from while the program ran."""
-    waits = several(stood["waits"], "wait")
-    if not stood["times"]:
+def greenlet_lines(stalls):
+    """Yield what kept the loop of a program's greenlets waiting while the program ran."""
+    waits = several(stalls["waits"], "wait")
+    if not stalls["times"]:
         yield wrapped("While the program ran, its loop went on through %s for replies." % waits)
         return
-    clients = " and ".join(name or "a client" for name, _ in stood["clients"])
+    clients = " and ".join(name or "a client" for name, _ in stalls["clients"])
     text = "While the program ran, its loop stood still through %d of %s for replies, %.2f s in "
     text += "all, in %s"
-    yield wrapped(text % (stood["times"], waits, stood["s"], clients))
-    for place, number in stood["at"][:5]:
+    yield wrapped(text % (stalls["times"], waits, stalls["s"], clients))
+    for place, number in stalls["at"][:5]:
         yield wrapped("%s, %s" % (place, times(number)), "    ")
 
 
 def count_lines(report):
-    """What a run counted, as lines."""
+    """Yield what a run counted, as lines."""
     counts = report["counts"]
     if counts["failures"] and not counts["handshakes"]:
-        why = ["%s (%s)" % (each, times(number)) for each, number in counts["failures"][:3]]
+        reasons = [
+            "%s (%s)" % (failure, times(number)) for failure, number in counts["failures"][:3]
+        ]
         text = "No connection came through, so nothing can be told of loads. What they ended with: "
-        yield wrapped(text + ", ".join(why))
+        yield wrapped(text + ", ".join(reasons))
     elif counts["connections"] == 0 and counts["loads"]:
         yield wrapped(
             "No TLS connection was made through ssl or pyOpenSSL: what was loaded served none. "
@@ -4259,10 +4333,12 @@ def count_lines(report):
             % ", ".join(report["known_to_the_doctor"])
         )
     elif counts["failed"] and counts["handshakes"]:
-        why = ["%s (%s)" % (each, times(number)) for each, number in counts["failures"][:3]]
+        reasons = [
+            "%s (%s)" % (failure, times(number)) for failure, number in counts["failures"][:3]
+        ]
         text = "%d of %s did not come through: " % (
             counts["failed"], several(counts["connections"], "connection"))  # fmt: skip
-        yield wrapped(text + (", ".join(why) or "nobody tells why"))
+        yield wrapped(text + (", ".join(reasons) or "nobody tells why"))
     elif counts["handshakes"] == 0:
         yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
@@ -4300,12 +4376,12 @@ def count_lines(report):
         text = "%s: %s, %s, %s" % tuple([name] + numbers)
         text += ", at %s" % row["at"][0][0] if row["at"] else ""
         yield wrapped(text)
-    ended = report["ended"]
-    if ended["raised"] or ended["why"] or ended["status"]:
-        why = ended["raised"] or ended["why"] or "exit status %s" % ended["status"]
-        yield wrapped("The program ended early or badly (%s): so far is what was counted." % why)
-    for why in counts["uncounted"] + counts["unprobed"]:
-        yield wrapped("Not all was counted: %s" % why)
+    ending = report["ended"]
+    if ending["raised"] or ending["why"] or ending["status"]:
+        reason = ending["raised"] or ending["why"] or "exit status %s" % ending["status"]
+        yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
+    for reason in counts["uncounted"] + counts["unprobed"]:
+        yield wrapped("Not all was counted: %s" % reason)
 
 
 def load_lines(report):
@@ -4315,16 +4391,20 @@ def load_lines(report):
         return
     size = report["certificates"]
     if report["verdicts"]["certificate loads"] == UNSEEN:
-        known = ", ".join(report["known_to_the_doctor"])
-        yield wrapped("None of the clients is imported that the doctor knows: %s." % known)
+        clients = ", ".join(report["known_to_the_doctor"])
+        yield wrapped("None of the clients is imported that the doctor knows: %s." % clients)
     else:
         text = "Imports alone tell nothing of it: doctor.py run -- ... counts, in your program."
         yield wrapped(text)
     if report["load_ms"]:
-        of = "%d certificates" % size if size else "the default certificates"
-        own, other = report["openssl"]["ssl"], report["openssl"].get("loads")
-        which = " (of %s, which pyOpenSSL brings)" % other if other not in (None, own) else ""
-        yield wrapped("one load of %s takes %s ms CPU%s" % (of, span(report["load_ms"]), which))
+        amount = "%d certificates" % size if size else "the default certificates"
+        ssl_version, loads_version = report["openssl"]["ssl"], report["openssl"].get("loads")
+        note = (
+            " (of %s, which pyOpenSSL brings)" % loads_version
+            if loads_version not in (None, ssl_version)
+            else ""
+        )
+        yield wrapped("one load of %s takes %s ms CPU%s" % (amount, span(report["load_ms"]), note))
     if report["loads_at_import"]:
         yield wrapped("loads while the program was imported: %d" % report["loads_at_import"])
     for row in report["loads"]:
@@ -4332,7 +4412,7 @@ def load_lines(report):
         if row["error"]:
             yield wrapped("%s: not counted (%s)" % (name, row["error"]))
             continue
-        counts = ", ".join(str(each) for each in row["by_connection"])
+        counts = ", ".join(str(number) for number in row["by_connection"])
         text = "tried: %s, loads by three connections of one session: %s" % (name, counts)
         text += "; when it is made: %(made)d" % row if row["made"] else ""
         text += "; when %(client)s is imported: %(at_import)d" % row if row["at_import"] else ""
@@ -4356,25 +4436,25 @@ def http_lines(http):
 
 
 def advice_lines(advice):
-    for number, each in enumerate(advice, 1):
-        yield wrapped(each["what"], "  %d. " % number)
+    for number, change in enumerate(advice, 1):
+        yield wrapped(change["what"], "  %d. " % number)
         for name in ("remove", "add", "package", "saves", "chapter"):
-            if each[name]:
-                yield wrapped(each[name], "     %-8s " % (name + ":"))
+            if change[name]:
+                yield wrapped(change[name], "     %-8s " % (name + ":"))
 
 
 def annotations(report):
-    """What GitHub shows beside the lines of a program, one for each thing to change."""
+    """Yield what GitHub shows beside the lines of a program, one for each thing to change."""
     if "trouble" in report:
         yield "::warning title=tls-doctor::%s" % escaped(report["trouble"])
         return
     level = "error" if report["exit_status"] == 1 else "notice"
-    for each in report.get("advice", ()):
-        place = re.search(r"([^ ,]+\.py):(\d+)", each["what"])
-        where = "file=%s,line=%s," % place.groups() if place else ""
-        text = each["what"] + (" Add: " + each["add"] if each["add"] else "")
-        text += " Remove: " + each["remove"] if each["remove"] else ""
-        yield "::%s %stitle=tls-doctor %s::%s" % (level, where, each["id"], escaped(text))
+    for change in report.get("advice", ()):
+        place = re.search(r"([^ ,]+\.py):(\d+)", change["what"])
+        location = "file=%s,line=%s," % place.groups() if place else ""
+        text = change["what"] + (" Add: " + change["add"] if change["add"] else "")
+        text += " Remove: " + change["remove"] if change["remove"] else ""
+        yield "::%s %stitle=tls-doctor %s::%s" % (level, location, change["id"], escaped(text))
 
 
 def escaped(text):
@@ -4405,25 +4485,25 @@ LOOPS = ("/asyncio/base_events.py", "/asyncio/runners.py", "/uvloop/__init__.py"
 #: Of the looks that found the process at work, so many percent in a load are too many. (A look is
 #: no share of the CPU: of few looks only much can be told.)
 LOADING_FROM = 20
-#: So many looks that fail one after the other, and there is no looking at this process.
+#: If this many looks fail one after the other, the process cannot be looked at.
 IN_A_ROW = 10
 
 
 def attach(pid, seconds, share):
-    """Where a running process stands, read from outside: a dictionary with the looks, how many of
-    them found a greenlet blocked or a load under way, the stack that shows it, what read it ("by"),
-    and the exit status."""
+    """Return where a running process stands, read from outside: a dictionary with the looks, how
+    many of them found a greenlet blocked or a load under way, the stack that shows it, what read it
+    ("by"), and the exit status."""
     if is_gone(pid):
         raise Trouble("there is no process %d" % pid)
-    stacks, by = reader(pid)
-    looks, busy, loop, until = [], 0, None, clock() + seconds
-    failed, why, stood = 0, None, set()
-    while clock() < until:
+    stacks, tool = reader(pid)
+    samples, busy, loop, deadline = [], 0, None, clock() + seconds
+    failed, last_trouble, previous = 0, None, set()
+    while clock() < deadline:
         started = clock()
         try:
             threads = stacks()
         except Trouble as trouble:  # perhaps because the process ran on while it was read
-            failed, why = failed + 1, trouble
+            failed, last_trouble = failed + 1, trouble
             if failed == IN_A_ROW:
                 raise
             time.sleep(0.1)
@@ -4431,32 +4511,35 @@ def attach(pid, seconds, share):
         if threads is None:
             break  # it has ended meanwhile
         failed, loop = 0, loop or has_gevent(pid)  # which may be imported later
-        look = dict((kind_of(each, loop), each["frames"]) for each in threads)
-        waiting = dict((stack_of(each), each) for each in threads if keeps_loop(each, loop))
-        look.update(("kept", waiting[stack]["frames"]) for stack in waiting if stack in stood)
-        stood = set(waiting)
-        looks.append(look)
-        busy += any(each.get("active") for each in threads)
+        sample = dict((kind_of(thread, loop), thread["frames"]) for thread in threads)
+        waiting = dict((stack_of(thread), thread) for thread in threads if keeps_loop(thread, loop))
+        sample.update(("kept", waiting[stack]["frames"]) for stack in waiting if stack in previous)
+        previous = set(waiting)
+        samples.append(sample)
+        busy += any(thread.get("active") for thread in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
-    if not looks:
-        raise why or Trouble("process %d ended before anything was seen of it" % pid)
-    seen = dict((what, sum(what in look for look in looks)) for what, _, _ in SIGHTS)
-    status = 2 if seen["perhaps blocked"] >= 2 else 0
-    loading = 100.0 * seen["loading"] / max(busy, seen["loading"], 1)
-    if max(seen["blocked"], seen["not patched"], seen["kept"]) >= 2 or (
-        seen["loading"] >= 3 and loading > max(share, LOADING_FROM)
+    if not samples:
+        raise last_trouble or Trouble("process %d ended before anything was seen of it" % pid)
+    sightings = dict((sight, sum(sight in sample for sample in samples)) for sight, _, _ in SIGHTS)
+    status = 2 if sightings["perhaps blocked"] >= 2 else 0
+    loading = 100.0 * sightings["loading"] / max(busy, sightings["loading"], 1)
+    if max(sightings["blocked"], sightings["not patched"], sightings["kept"]) >= 2 or (
+        sightings["loading"] >= 3 and loading > max(share, LOADING_FROM)
     ):
         status = 1  # one look alone may have met a wait of a millisecond
-    shown = [look[what] for what, _, _ in SIGHTS for look in looks if what in look] or [[]]
-    stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in shown[0]]
+    evidence = [
+        sample[sight] for sight, _, _ in SIGHTS for sample in samples if sight in sample
+    ] or [[]]
+    stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in evidence[0]]
     return dict(
-        pid=pid, by=by, gevent=loop, looks=len(looks), busy=busy, seen=seen, share_stated=share,
-        stack=stack[::-1], exit_status=status,
+        pid=pid, by=tool, gevent=loop, looks=len(samples), busy=busy, seen=sightings,
+        share_stated=share, stack=stack[::-1], exit_status=status,
     )  # fmt: skip
 
 
 def is_gone(pid):
-    """Whether a process has ended; also one whose end nobody has taken note of (a zombie)."""
+    """Return whether a process has ended; also one whose end nobody has taken note of (a
+    zombie)."""
     try:
         os.kill(pid, 0)
     except OSError as error:
@@ -4469,8 +4552,9 @@ def is_gone(pid):
 
 
 def reader(pid):
-    """(a function that tells the threads of a process, what it reads them with): Python itself,
-    from 3.14 on, where the process runs the same; else py-spy. Raises Trouble where there is none.
+    """Return (a function that tells the threads of a process, what it reads them with): Python
+    itself, from 3.14 on, if the process runs the same; else py-spy. Raises Trouble if there is
+    none.
 
     It tells each thread's "frames", innermost first, and whether it is "active"; None for a process
     that is gone. Nothing is executed in the process: what sys.remote_exec sends would have to wait
@@ -4490,7 +4574,7 @@ def reader(pid):
 
 
 def own_reader(pid):
-    """What Python reads the stacks of a process with, tried; None where it cannot."""
+    """Return what Python reads the stacks of a process with, tried; None if it cannot."""
     try:
         os.listdir("/proc/%d/task" % pid)  # which tells what is active
         from _remote_debugging import RemoteUnwinder
@@ -4509,23 +4593,23 @@ def own_stacks_of(unwinder, pid):
         except (RuntimeError, OSError, UnicodeDecodeError) as error:  # it ran on while it was read
             if is_gone(pid):
                 return None
-            why = told(error)
+            reason = told(error)
     else:
-        raise Trouble("Python cannot read process %d (%s)" % (pid, why))
+        raise Trouble("Python cannot read process %d (%s)" % (pid, reason))
     return [
         {
-            "active": is_active(pid, each.thread_id),
+            "active": is_active(pid, trace.thread_id),
             "frames": [
                 {"filename": frame.filename, "line": frame.lineno, "name": frame.funcname}
-                for frame in each.frame_info
+                for frame in trace.frame_info
             ],
         }
-        for each in traces
+        for trace in traces
     ]
 
 
 def is_active(pid, thread):
-    """Whether a thread runs, or would if it had a processor."""
+    """Return whether a thread runs, or would if it had a processor."""
     try:
         with open("/proc/%d/task/%d/stat" % (pid, thread)) as file:
             return file.read().rpartition(") ")[2].startswith("R")
@@ -4546,12 +4630,12 @@ def stacks_of(program, pid):
     command = [program, "dump", "--json", "--full-filenames", "--pid", str(pid)]
     pipe = subprocess.PIPE
     looking = subprocess.Popen(command, stdout=pipe, stderr=pipe)
-    out, said = looking.communicate()
+    out, errors = looking.communicate()
     if looking.returncode == 0:
         return json.loads(out.decode("utf-8"))
     if is_gone(pid):
         return None
-    lines = [line for line in said.decode("utf-8", "replace").splitlines() if "rror:" in line]
+    lines = [line for line in errors.decode("utf-8", "replace").splitlines() if "rror:" in line]
     raise Trouble(
         "py-spy cannot read process %d (%s). It may need root: `sudo %s dump --pid %d`"
         % (pid, "; ".join(lines)[:200] or "it gave no reason", program, pid)
@@ -4559,7 +4643,7 @@ def stacks_of(program, pid):
 
 
 def has_gevent(pid):
-    """Whether a process has loaded gevent's compiled files; None where nobody can see."""
+    """Return whether a process has loaded gevent's compiled files; None if nobody can see."""
     try:
         with open("/proc/%d/maps" % pid) as maps:
             return "/gevent/" in maps.read()
@@ -4568,7 +4652,8 @@ def has_gevent(pid):
 
 
 def kind_of(thread, loop):
-    """What a thread's stack (its "frames", innermost first) is caught at, as in SIGHTS, or None.
+    """Return what a thread's stack (its "frames", innermost first) is caught at, as in SIGHTS, or
+    None.
 
     A greenlet's stack begins with its own function. One that begins with a module is the main
     program, and no greenlet perhaps; one that begins in `threading` blocks its own thread only.
@@ -4596,11 +4681,11 @@ def kind_of(thread, loop):
 
 
 def stack_of(thread):
-    return tuple((each["filename"], each["line"], each["name"]) for each in thread["frames"])
+    return tuple((frame["filename"], frame["line"], frame["name"]) for frame in thread["frames"])
 
 
 def keeps_loop(thread, loop):
-    """Whether a thread waits, and has a loop of asyncio, trio or greenlets wait with it."""
+    """Return whether a thread waits, and has a loop of asyncio, trio or greenlets wait with it."""
     frames = thread["frames"]
     files = [frame["filename"].replace("\\", "/") for frame in frames]
     if not files or thread.get("active"):
@@ -4613,35 +4698,36 @@ def keeps_loop(thread, loop):
 
 
 def in_greenlet(frames, files, loop):
-    """Whether a stack is that of a greenlet: eventlet's begin in its own files, gevent's, which are
-    compiled there, with the function that was spawned."""
+    """Return whether a stack is that of a greenlet: eventlet's begin in its own files, gevent's,
+    which are compiled there, with the function that was spawned."""
     if "/eventlet/" in files[-1]:
         return True
     in_thread = files[-1].endswith(("/threading.py", "gevent/threadpool.py"))
-    begins = frames[-1]["name"] == "<module>"
-    return bool(loop) and not in_thread and not begins
+    is_main = frames[-1]["name"] == "<module>"
+    return bool(loop) and not in_thread and not is_main
 
 
 def is_standard(path):
-    """Whether a file is the standard library's ssl.py or socket.py, and none of a package."""
+    """Return whether a file is the standard library's ssl.py or socket.py, and none of a
+    package."""
     packages = ("site-packages", "dist-packages", "/gevent/", "/eventlet/")
     ours = path.endswith(("/ssl.py", "/socket.py"))
-    return ours and not any(each in path for each in packages)
+    return ours and not any(package in path for package in packages)
 
 
-def attach_text(found):
+def attach_text(results):
     loaded = {True: "loaded", False: "not loaded", None: "nobody can see whether it is loaded"}
-    lines = ["process %(pid)d, %(looks)d looks, by %(by)s" % found]
-    lines.append("  gevent: %s" % loaded[found["gevent"]])
-    for what, _, words in SIGHTS:
-        if found["seen"][what] or what != "perhaps blocked":
-            lines.append(wrapped(words % found["seen"][what]))
-    if found["stack"]:
+    lines = ["process %(pid)d, %(looks)d looks, by %(by)s" % results]
+    lines.append("  gevent: %s" % loaded[results["gevent"]])
+    for sight, _, words in SIGHTS:
+        if results["seen"][sight] or sight != "perhaps blocked":
+            lines.append(wrapped(words % results["seen"][sight]))
+    if results["stack"]:
         lines.append("  the stack that shows it, the innermost call last:")
-        lines += ["    " + line for line in found["stack"]]
-    numbers = set(number for what, number, _ in SIGHTS if found["seen"][what])
+        lines += ["    " + line for line in results["stack"]]
+    numbers = set(number for sight, number, _ in SIGHTS if results["seen"][sight])
     lines += ["  " + chapter(number) for number in sorted(numbers)]
-    return "\n".join(lines + ["exit status %d" % found["exit_status"]]) + "\n"
+    return "\n".join(lines + ["exit status %d" % results["exit_status"]]) + "\n"
 
 
 # --------------------------------------------------------------------------------- the examination
@@ -4700,19 +4786,19 @@ SERVER_GONE = (
 
 
 def ended(name, phase, status):
-    """Why a process that gave no answer ended, as far as its status tells."""
-    where = {"start": "before its imports", "imports": "in its imports"}
-    where = where.get(phase, "while it was examined")
+    """Return why a process that gave no answer ended, as far as its status tells."""
+    moment = {"start": "before its imports", "imports": "in its imports"}
+    moment = moment.get(phase, "while it was examined")
     if status in (-9, -14):
-        return "%s gave no answer %s in time, and was ended" % (name, where)
+        return "%s gave no answer %s in time, and was ended" % (name, moment)
     if status < 0:
         return (
             "%s was killed by signal %d %s. A package with compiled code is likely not made for "
             "the others here (gevent and greenlet have to fit): reinstall it. `python -X "
             "faulthandler` shows which."
-        ) % (name, -status, where)
+        ) % (name, -status, moment)
     text = "%s ended itself %s (exit status %d, without an exception)."
-    return (text + " Name a module that only imports.") % (name, where, status)
+    return (text + " Name a module that only imports.") % (name, moment, status)
 
 
 def look(address, spec, watch=None):
@@ -4723,27 +4809,27 @@ def look(address, spec, watch=None):
     makes them. The loopback server is none of a proxy's business, so there are no proxies for them,
     and no warnings. In a process that is not ours nothing of that is done, and nothing changed.
     """
-    started, imported, known = clock(), imported_ways(), known_clients()
-    server, until = Server(address), clock() + ENOUGH_S
+    started, imported, clients = clock(), imported_ways(), known_clients()
+    server, deadline = Server(address), clock() + ENOUGH_S
     if watch:
         os.environ.update(dict.fromkeys(("no_proxy", "NO_PROXY"), "*"))
     with warnings.catch_warnings() if watch else nothing():
         if watch:
             warnings.simplefilter("ignore")
-        found, blocked = try_loop(server, spec, watch, imported, False)
-        found["loads"] = check_loads(server, imported, watch, until) if watch else []
-        found["load_ms"] = cost_of_a_load(found, watch) if watch else None
-        found["certificates"] = certificates_of_a_load()
+        results, blocked = try_loop(server, spec, watch, imported, False)
+        results["loads"] = check_loads(server, imported, watch, deadline) if watch else []
+        results["load_ms"] = cost_of_a_load(results, watch) if watch else None
+        results["certificates"] = certificates_of_a_load()
         if watch and blocked:
-            found["cures"] = try_cures(loaded(found["loop"]["name"]), blocked, server)
-        if watch and found["loop"]:
-            found["trap"] = is_trapped()
+            results["cures"] = try_cures(loaded(results["loop"]["name"]), blocked, server)
+        if watch and results["loop"]:
+            results["trap"] = is_trapped()
     if watch:
         for name in ("no_proxy", "NO_PROXY"):
             os.environ.pop(name, None)
         os.environ.update(watch.environ)
-    found["http"] = check_http(spec["url"], imported)
-    return dict(found, known=known, examined_s=round(clock() - started, 2))
+    results["http"] = check_http(spec["url"], imported)
+    return dict(results, known=clients, examined_s=round(clock() - started, 2))
 
 
 class nothing(object):
@@ -4757,22 +4843,24 @@ class nothing(object):
 
 
 def imported_ways():
-    return set(way.module for way in WAYS if loaded(way.module))
+    return set(client.module for client in WAYS if loaded(client.module))
 
 
 def known_clients():
-    """The names of the clients that the doctor knows and that are imported."""
+    """Return the names of the clients that the doctor knows and that are imported."""
     names = ("http.client", "httplib", "eventlet.green.http.client")
-    found = set(KNOWN[name] for name in KNOWN if loaded(name) and name not in ("http", "urllib"))
-    found |= set("http.client" for name in names if loaded(name))
-    return sorted(found | set("urlopen" for name in ("urllib.request", "urllib2") if loaded(name)))
+    clients = set(KNOWN[name] for name in KNOWN if loaded(name) and name not in ("http", "urllib"))
+    clients |= set("http.client" for name in names if loaded(name))
+    return sorted(
+        clients | set("urlopen" for name in ("urllib.request", "urllib2") if loaded(name))
+    )
 
 
 def try_loop(server, spec, watch, imported, over):
-    """(what is found of the event loop, the way that is blocked or None). over: the program has
-    done its work, and nothing but cures is of interest."""
+    """Return (the results on the event loop, the client that is blocked or None). over: the program
+    has done its work, and nothing but cures is of interest."""
     loop, patched = find_loop()
-    found = dict(
+    results = dict(
         program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
         provides=provides(), injections=watch.injections if watch else [],
         loads_at_import=watch and len(watch.loads),
@@ -4783,28 +4871,28 @@ def try_loop(server, spec, watch, imported, over):
     by_loop = []
     if loop:
         used = own_code_uses(loop.__name__, spec["program"])
-        found["loop"] = {"name": loop.__name__, "patched": patched, "used": used}
+        results["loop"] = {"name": loop.__name__, "patched": patched, "used": used}
         by_loop = check_loop(loop, patched, server, imported, watch)
-    found["clients"] = [row for _, row in by_loop]
-    blocked = [way for way, row in by_loop if row["verdict"] == BLOCKED]
+    results["clients"] = [row for _, row in by_loop]
+    blocked = [client for client, row in by_loop if row["verdict"] == BLOCKED]
     if over and blocked:
-        found["cures"] = try_cures(loop, blocked[0], server)
-    return found, blocked[0] if blocked else None
+        results["cures"] = try_cures(loop, blocked[0], server)
+    return results, blocked[0] if blocked else None
 
 
 def look_after(spec):
-    """What the program has left behind at its end, in its own process, for `judge`."""
+    """Return what the program has left behind at its end, in its own process, for `judge`."""
     if find_loop()[0] and spec["server"]["https"] is None:
         raise Trouble("the doctor cannot listen on 127.0.0.1, which its trials need")
-    found = try_loop(Server(spec["server"]), spec, None, imported_ways(), True)[0]
+    results = try_loop(Server(spec["server"]), spec, None, imported_ways(), True)[0]
     for name in ("program", "injections"):  # which the run itself knows better
-        del found[name]
-    return dict(found, known=known_clients(), certificates=certificates_of_a_load())
+        del results[name]
+    return dict(results, known=known_clients(), certificates=certificates_of_a_load())
 
 
 def examine(path):
-    """The process of the examined program: reads what is asked, and writes lines of JSON after it,
-    the last of them what was found; then this ends, whatever the program has left running in it."""
+    """Run the process of the examined program: read the parameters, and write lines of JSON after
+    them, the last of them the results; then end, whatever the program has left running."""
     with open(path) as file:
         spec = json.loads(file.readline())
     out, pid = open(path, "a"), os.getpid()
@@ -4816,9 +4904,9 @@ def examine(path):
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     watch, started, phase = Watch(), clock(), "imports"
 
-    def answer(**what):
+    def answer(**fields):
         if os.getpid() == pid:  # a child that the program forked has nothing to say
-            out.write(json.dumps(what) + "\n")
+            out.write(json.dumps(fields) + "\n")
             out.flush()
 
     try:
@@ -4828,7 +4916,7 @@ def examine(path):
             with watch:
                 import_program(spec["program"], spec["arguments"])
         imported_s, phase = round(clock() - started, 2), "examination"
-        # Whatever happens to whoever started this.
+        # Whatever happens to the process that started this.
         end_after(max(1, int(spec["patience"] - (clock() - started))))
         answer(phase=phase)
         if os.getpid() == pid:
@@ -4868,7 +4956,7 @@ def inside(stream=None, **options):
 # -------------------- what a change saves: the counted connections, made again with and without it
 
 
-#: So many connections at most are made again, and how long that may take.
+#: How many connections at most are made again, and how long that may take.
 MOST_AGAIN = 50
 TRIED_WITHIN_S = 120
 #: Where they ask at once, each answer takes so long, and they ask so often at most; so many do.
@@ -4890,27 +4978,27 @@ def kept_requests(url, trust):
 
 
 def with_places(url, size):
-    """A Session whose pool has places for so many connections."""
+    """Return a function that fetches with a Session whose pool has so many places."""
     requests = loaded("requests")
     session = requests.Session()
     session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
     return lambda: session.get(url).content
 
 
-def in_threads(ask, wanted):
-    """A function that has so many threads ask at once: the answers."""
+def in_threads(fetch, number):
+    """Return a function that has a number of threads fetch at once, and returns the answers."""
     import threading
 
     answers = []
 
     def ask_all():
         del answers[:]
-        threads = [threading.Thread(target=lambda: answers.append(ask())) for _ in range(wanted)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-        if len(answers) < wanted:
+        threads = [threading.Thread(target=lambda: answers.append(fetch())) for _ in range(number)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if len(answers) < number:
             raise ValueError("not every thread got its answer")
         return answers
 
@@ -4928,59 +5016,59 @@ def kept_niquests(url, trust):
 
 
 def clients_of(httpx):
-    """As CHANGES has them, of httpx or httpx2."""
+    """Return a row of CHANGES, for httpx or httpx2."""
 
-    def each(url, trust):
+    def new_client(url, trust):
         return lambda: loaded(httpx).get(url).content
 
-    def kept(url, trust):
+    def kept_client(url, trust):
         client = loaded(httpx).Client()
         return lambda: client.get(url).content
 
-    return httpx, each, kept
+    return httpx, new_client, kept_client
 
 
 def awaiting_clients_of(httpx):
-    """The same with clients that await, so many at once. (As Python 2.7 has to be able to read
-    it.)"""
+    """Return the same with clients that await, several at once. (As Python 2.7 has to be able to
+    read it.)"""
 
-    def each(url, trust, wanted):
+    def new_clients(url, trust, number):
         wait = waiting()
 
-        def ask():
-            clients = [loaded(httpx).AsyncClient() for _ in range(wanted)]
+        def fetch():
+            clients = [loaded(httpx).AsyncClient() for _ in range(number)]
             try:
                 return [reply.content for reply in wait(gathered([c.get(url) for c in clients]))]
             finally:
                 wait(gathered([client.aclose() for client in clients]))
 
-        return ask
+        return fetch
 
-    def kept(url, trust, wanted):
+    def kept_client(url, trust, number):
         wait, client = waiting(), loaded(httpx).AsyncClient()
 
-        def ask():
-            replies = wait(gathered([client.get(url) for _ in range(wanted)]))
+        def fetch():
+            replies = wait(gathered([client.get(url) for _ in range(number)]))
             return [reply.content for reply in replies]
 
-        return ask
+        return fetch
 
-    return httpx, each, kept
+    return httpx, new_clients, kept_client
 
 
-def gathered(those):
-    """What waits for all of some that can be awaited."""
+def gathered(awaitables):
+    """Return what waits for all of some that can be awaited."""
     import asyncio
 
     class All(object):
         def __await__(self):
-            return asyncio.gather(*those).__await__()
+            return asyncio.gather(*awaitables).__await__()
 
     return asyncio.wait_for(All(), None)
 
 
 def waiting():
-    """A function that waits for what can be awaited, on a loop of its own."""
+    """Return a function that waits for what can be awaited, on a loop of its own."""
     import asyncio
 
     return asyncio.new_event_loop().run_until_complete
@@ -5011,7 +5099,7 @@ def with_http_client(url, **options):
     client = loaded("httplib" if PY2 else "http.client")
     _, _, place, path = url.split("/", 3)
 
-    def ask():
+    def fetch():
         connection = client.HTTPSConnection(place, **options)
         try:
             connection.request("GET", "/" + path)
@@ -5019,7 +5107,7 @@ def with_http_client(url, **options):
         finally:
             connection.close()
 
-    return ask
+    return fetch
 
 
 def each_http_client(url, trust):
@@ -5061,8 +5149,9 @@ def fetched(client, url, options):
 
 
 def botocores(url, trust, clients={}):  # noqa: B006
-    """One client that is kept: where the server closes each connection, it loads for each. (To make
-    a client takes longer than a load, so it is made once, and priced in neither.)"""
+    """Return a function that fetches with one client that is kept: if the server closes each
+    connection, it loads for each. (To make a client takes longer than a load, so it is made once,
+    and priced in neither.)"""
     place, folder, name = url.rsplit("/", 2)
     if place not in clients:
         config = loaded("botocore.config").Config(
@@ -5107,33 +5196,33 @@ AWAITING = {"httpx": awaiting_clients_of("httpx"), "httpx2": awaiting_clients_of
 CONTEXTS = (HTTP_CLIENT, each_context, one_context)
 
 
-def try_changes(found, address):
-    """{client: what the change was seen to save} for each client that repeats its loads; for
+def try_changes(results, address):
+    """Return {client: what the change was seen to save} for each client that repeats its loads; for
     contexts that the program makes itself, under ITS_OWN.
 
     A value: {"connections", "at_once" (as many as in the run), "now": {"loads", "cpu_ms"}, "then":
     the same, "with" (the client that made them: another where the doctor does not know the
     program's)}. Left out is whatever could not be tried.
     """
-    tried, late = {}, any(each["by"] == "truststore" for each in found["provides"])
-    for row in found["counts"]["clients"]:
+    tried, late = {}, any(row["by"] == "truststore" for row in results["provides"])
+    for row in results["counts"]["clients"]:
         client = row["client"] or ITS_OWN
         n = min(MOST_AGAIN, row["connections"] or row["loads"])  # none, over plain HTTP
-        again = row["loads"] - row["needed"] >= 2 and n >= 2
-        shared = client in ("requests", "botocore") and is_shared(row, found["counts"])
-        kept = row["kept"] or shared
-        known = client in CHANGES or [each for each, _ in row["by"]] == ["ssl"]
+        repeats = row["loads"] - row["needed"] >= 2 and n >= 2
+        shared = client in ("requests", "botocore") and is_shared(row, results["counts"])
+        keeps = row["kept"] or shared
+        is_known = client in CHANGES or [module for module, _ in row["by"]] == ["ssl"]
         spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
         spec.update(late=late, awaits=2 * row["awaits"] > row["loads"])
         spec.update(wanted=min(at_once(row), MOST_AT_ONCE))
         if client == "requests" and row["closed"].get("program", 0) >= 2:
             try_one(tried, dict(spec, client="connection-close", rounds=n, wanted=1))
-        if again and known and not kept and client not in tried:
+        if repeats and is_known and not keeps and client not in tried:
             try_one(tried, dict(spec, client=client, rounds=n))
-        wanted = row["wanted"].get("full", 0)
-        if again and client == "requests" and "full" in wanting(row) and wanted <= MOST_AGAIN:
-            spec = dict(spec, wanted=wanted, size=row["size"]["full"])
-            rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // wanted))
+        places = row["wanted"].get("full", 0)
+        if repeats and client == "requests" and "full" in wanting(row) and places <= MOST_AGAIN:
+            spec = dict(spec, wanted=places, size=row["size"]["full"])
+            rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // places))
             try_one(tried, dict(spec, client="larger-pool", rounds=rounds))
     return tried
 
@@ -5145,10 +5234,10 @@ def try_one(tried, spec):
     path = os.path.join(spec["address"]["folder"], "trial")
     with open(path, "w") as file:
         file.write(json.dumps(spec))
-    environ, until = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
+    environ, deadline = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
     with open(os.devnull, "w") as nowhere:
         process = begin("--try", path, environ=environ, stdout=nowhere, stderr=nowhere)
-    while process.poll() is None and clock() < until:
+    while process.poll() is None and clock() < deadline:
         time.sleep(0.01)
     if process.poll() is None:
         process.kill()
@@ -5158,20 +5247,20 @@ def try_one(tried, spec):
 
 
 def try_change(path):
-    """The process of one trial: the exit status, 0 where it came to something."""
+    """Run one trial, as its process; return the exit status, 0 if it came to something."""
     with open(path) as file:
         spec = json.loads(file.read())
     events = []
     probes = Probes(events.append).install()
-    known, wanted = AWAITING if spec["awaits"] else CHANGES, spec["wanted"]
-    module, each, kept = known.get(spec["client"], CONTEXTS)
+    changes, number = AWAITING if spec["awaits"] else CHANGES, spec["wanted"]
+    module, repeating, keeping = changes.get(spec["client"], CONTEXTS)
     kinds, rounds = ("last", "kept"), spec["rounds"]
     if spec["client"] == "larger-pool":
         module, kinds = "requests", ("kept", "kept")
-        each = lambda url, _: with_places(url, spec["size"])  # noqa: E731
-        kept = lambda url, _: with_places(url, wanted)  # noqa: E731
-    elif wanted > 1:
-        rounds = max(1, min(MOST_ROUNDS, rounds // wanted))
+        repeating = lambda url, _: with_places(url, spec["size"])  # noqa: E731
+        keeping = lambda url, _: with_places(url, number)  # noqa: E731
+    elif number > 1:
+        rounds = max(1, min(MOST_ROUNDS, rounds // number))
     trust = bundle(spec["trust"], spec["address"]["folder"])
     if trust is None or not bring(module):
         return 1
@@ -5179,40 +5268,41 @@ def try_change(path):
         loaded("truststore").inject_into_ssl()
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ[name] = trust
-    answer_s = AT_ONCE_S if wanted > 1 else 0
+    answer_s = AT_ONCE_S if number > 1 else 0
     url = "https://%s:%d/%s/last" % (HOST, spec["address"]["https"], answer_s)
-    found = {"connections": rounds * wanted, "at_once": wanted, "with": spec["client"]}
+    result = {"connections": rounds * number, "at_once": number, "with": spec["client"]}
     if spec["client"] not in CHANGES and module == HTTP_CLIENT:
-        found["with"] = "http.client"
+        result["with"] = "http.client"
     # The first of each is not counted: it brings what is imported late.
-    for name, make, kind in zip(("", "", "now", "then"), (each, kept) * 2, kinds * 2):
+    for name, prepare, kind in zip(("", "", "now", "then"), (repeating, keeping) * 2, kinds * 2):
         del events[:]
-        before = process_ms()
-        if spec["awaits"] and known is AWAITING and spec["client"] in AWAITING:
-            ask = make(url.replace("last", kind), trust, wanted)
+        started_ms = process_ms()
+        if spec["awaits"] and changes is AWAITING and spec["client"] in AWAITING:
+            fetch = prepare(url.replace("last", kind), trust, number)
         else:
-            ask = make(url.replace("last", kind), trust)
-            ask = in_threads(ask, wanted) if wanted > 1 else ask
+            fetch = prepare(url.replace("last", kind), trust)
+            fetch = in_threads(fetch, number) if number > 1 else fetch
         for _ in range(rounds if name else 1):
-            answers = ask()
+            answers = fetch()
             answers = answers if isinstance(answers, list) else [answers]
-            if any(json.loads(told.decode("ascii"))["trial"] != kind for told in answers):
+            if any(json.loads(reply.decode("ascii"))["trial"] != kind for reply in answers):
                 return 1
         loads = sum(event["is"] == "load" for event in events)
-        found[name] = {"loads": loads, "cpu_ms": round(process_ms() - before, 1)}
+        result[name] = {"loads": loads, "cpu_ms": round(process_ms() - started_ms, 1)}
     probes.remove()
-    del found[""]
-    if found["then"]["loads"] >= found["now"]["loads"] and (
-        wanted == 1 or spec["client"] in ("larger-pool", "connection-close")
+    del result[""]
+    if result["then"]["loads"] >= result["now"]["loads"] and (
+        number == 1 or spec["client"] in ("larger-pool", "connection-close")
     ):
         return 1
     with open(path, "w") as file:
-        file.write(json.dumps(found))
+        file.write(json.dumps(result))
     return 0
 
 
 def bundle(trust, folder):
-    """A file of the certificates that the program loaded, and the doctor's; None where unknown."""
+    """Return a file of the certificates that the program loaded, and the doctor's; None if
+    unknown."""
     if trust == "system":
         import ssl
 
@@ -5221,8 +5311,8 @@ def bundle(trust, folder):
     if not trust or trust.startswith("data ") or not os.path.isfile(trust):
         return None
     path = os.path.join(folder, "bundle.pem")
-    with open(trust, "rb") as known, open(path, "wb") as file:
-        file.write(known.read() + b"\n" + CERTIFICATE.encode("ascii"))
+    with open(trust, "rb") as certificates, open(path, "wb") as file:
+        file.write(certificates.read() + b"\n" + CERTIFICATE.encode("ascii"))
     return path
 
 
@@ -5236,16 +5326,16 @@ PLACES = 1000
 
 
 def keep_connections(module):
-    """Sessions of requests share one pool of connections, as one that is kept would have it. An
-    adapter of the program's own stays as it is."""
-    adapter, kept = module.HTTPAdapter, {}
-    make, leave = adapter.init_poolmanager, adapter.close
+    """Have sessions of requests share one pool of connections, as one session that is kept would.
+    An adapter of the program's own stays as it is."""
+    adapter, pools = module.HTTPAdapter, {}
+    original, leave = adapter.init_poolmanager, adapter.close
 
     def init_poolmanager(self, *args, **kwargs):
-        make(self, *args, **kwargs)
+        original(self, *args, **kwargs)
         if type(self) is adapter:
             key = os.getpid(), args, tuple(sorted(kwargs.items()))  # no child takes ours
-            self.poolmanager = kept.setdefault(key, self.poolmanager)
+            self.poolmanager = pools.setdefault(key, self.poolmanager)
 
     def close(self):
         if type(self) is not adapter:
@@ -5255,24 +5345,24 @@ def keep_connections(module):
 
 
 def keep_all_connections(module):
-    """Pools of requests have a place for every connection, as a larger one would have, and keep
+    """Give pools of requests a place for every connection, as a larger one would have, and keep
     those to every host. An adapter of the program's own stays as it is."""
     adapter = module.HTTPAdapter
-    make = adapter.init_poolmanager
+    original = adapter.init_poolmanager
 
     def init_poolmanager(self, connections, maxsize, block=False, **options):
         if type(self) is adapter and not block:
             connections, maxsize = max(connections, PLACES), max(maxsize, PLACES)
-        make(self, connections, maxsize, block=block, **options)
+        original(self, connections, maxsize, block=block, **options)
 
     adapter.init_poolmanager = init_poolmanager
 
 
 def one_of_each(function):
-    """A function that makes a context once for each set of arguments and each process."""
-    made, lock = {}, {}
+    """Return a function that makes a context once for each set of arguments and each process."""
+    contexts, lock = {}, {}
 
-    def make(*args, **kwargs):
+    def make_once(*args, **kwargs):
         import threading  # not before the program has the chance to patch it
 
         key = os.getpid(), args, tuple(sorted(kwargs.items()))
@@ -5281,11 +5371,11 @@ def one_of_each(function):
         except TypeError:  # what cannot be compared
             return function(*args, **kwargs)
         with lock.setdefault(os.getpid(), threading.Lock()):
-            if key not in made:
-                made[key] = function(*args, **kwargs)
-            return made[key]
+            if key not in contexts:
+                contexts[key] = function(*args, **kwargs)
+            return contexts[key]
 
-    return make
+    return make_once
 
 
 def one_context_of_httpx(module):
@@ -5301,51 +5391,58 @@ def one_context_of_httplib2(module):
 
 
 def one_context_of_tornado(module):
-    """Requests that name the same certificates get one context."""
-    kind, made = module._HTTPConnection, {}
-    make = kind._get_ssl_options
+    """Give requests that name the same certificates one context."""
+    kind, contexts = module._HTTPConnection, {}
+    original = kind._get_ssl_options
 
     def _get_ssl_options(self, scheme):
-        asked = self.request
-        if scheme != "https" or asked.ssl_options is not None:
-            return make(self, scheme)
-        key = os.getpid(), asked.validate_cert, asked.ca_certs, asked.client_cert, asked.client_key
-        if key not in made:
-            made[key] = make(self, scheme)
-        return made[key]
+        request = self.request
+        if scheme != "https" or request.ssl_options is not None:
+            return original(self, scheme)
+        key = (
+            os.getpid(),
+            request.validate_cert,
+            request.ca_certs,
+            request.client_cert,
+            request.client_key,
+        )
+        if key not in contexts:
+            contexts[key] = original(self, scheme)
+        return contexts[key]
 
     kind._get_ssl_options = _get_ssl_options
 
 
 def one_client_of_botocore(module):
-    """Clients with the same settings share one pool of connections, as one that is kept has it."""
-    kind, kept = module.URLLib3Session, {}
-    make = kind.__init__
+    """Have clients with the same settings share one pool of connections, as one that is kept
+    would."""
+    kind, managers = module.URLLib3Session, {}
+    original = kind.__init__
 
     def __init__(self, *args, **kwargs):
-        make(self, *args, **kwargs)
+        original(self, *args, **kwargs)
         key = os.getpid(), repr(args), repr(sorted(kwargs.items()))
-        self._manager = kept.setdefault(key, self._manager)
+        self._manager = managers.setdefault(key, self._manager)
 
     kind.__init__, kind.close = __init__, lambda self: None
 
 
 def one_context_of_a_line(module):
-    """Each line of the program that makes contexts makes one, for the same arguments."""
-    make, lines = module.create_default_context, {}
+    """Have each line of the program that makes contexts make one, for the same arguments."""
+    original, lines = module.create_default_context, {}
 
     def create_default_context(*args, **kwargs):
         caller = sys._getframe(1)
         if is_library(caller.f_code.co_filename):
-            return make(*args, **kwargs)
+            return original(*args, **kwargs)
         line = caller.f_code, caller.f_lineno
-        return lines.setdefault(line, one_of_each(make))(*args, **kwargs)
+        return lines.setdefault(line, one_of_each(original))(*args, **kwargs)
 
     module.create_default_context = create_default_context
 
 
 def one_context_of_pools(module):
-    """Pools that the program makes by itself get one context for each file of certificates."""
+    """Give pools that the program makes by itself one context for each file of certificates."""
     import ssl
 
     context = one_of_each(ssl.create_default_context)
@@ -5353,14 +5450,14 @@ def one_context_of_pools(module):
     verifies = (None, ssl.CERT_REQUIRED, "CERT_REQUIRED", "REQUIRED")
 
     def with_context(kind):
-        make = kind.__init__
+        original = kind.__init__
 
         def __init__(self, *args, **options):
             caller = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
             plain = options.get("cert_reqs") in verifies and not any(map(options.get, needs))
             if caller not in ("requests", "urllib3") and plain:
                 options["ssl_context"] = context(cafile=options.pop("ca_certs", None))
-            make(self, *args, **options)
+            original(self, *args, **options)
 
         kind.__init__ = __init__
 
@@ -5373,12 +5470,12 @@ def no_injection(module):
 
 
 def no_closing(module):
-    """Requests go without the header that has their connection closed."""
+    """Have requests go without the header that closes their connection."""
     kind = module.HTTPConnection
-    put = kind.putheader
+    original = kind.putheader
 
     def putheader(connection, header, *values):
-        return None if says_close(header, values) else put(connection, header, *values)
+        return None if says_close(header, values) else original(connection, header, *values)
 
     kind.putheader = putheader
 
@@ -5405,16 +5502,16 @@ APPLIED = {
 
 
 def to_apply(changes):
-    """{module: function that changes it} of the names of some changes."""
-    found = {}
+    """Return {module: function that changes it} of the names of some changes."""
+    by_module = {}
     for name in changes:
         for module, change in APPLIED.get(name, {}).items():
-            found.setdefault(module, []).append(change)
+            by_module.setdefault(module, []).append(change)
 
-    def all_of(those):
-        return lambda module: [change(module) for change in those]
+    def all_of(functions):
+        return lambda module: [change(module) for change in functions]
 
-    return dict((module, all_of(those)) for module, those in found.items())
+    return dict((module, all_of(functions)) for module, functions in by_module.items())
 
 
 def apply_first(changes):
@@ -5425,11 +5522,13 @@ def apply_first(changes):
 
 
 def changes_in(report):
-    """The names of the changes that a report asks for and that can be applied: clients, "injected",
-    and loops that are to patch."""
-    ids = [each["id"] for each in report["advice"]]
+    """Return the names of the changes that a report asks for and that can be applied: clients,
+    "injected", and loops that are to patch."""
+    ids = [change["id"] for change in report["advice"]]
     changes = [name for name in ill_clients(report) if name in APPLIED]
-    if any(each["id"] == "larger-pool" and "requests" in each["add"] for each in report["advice"]):
+    if any(
+        change["id"] == "larger-pool" and "requests" in change["add"] for change in report["advice"]
+    ):
         changes.append("larger-pool")
     if "connection-close" in ids and any(
         row["closed"].get("program") and row["client"] in ("requests", "urllib3")
@@ -5444,8 +5543,8 @@ def changes_in(report):
 
 
 def ill_clients(report):
-    """The clients whose loads are to be changed, as `try_changes` calls them."""
-    if "keep-one" not in [each["id"] for each in report["advice"]]:
+    """Return the clients whose loads are to be changed, as `try_changes` calls them."""
+    if "keep-one" not in [change["id"] for change in report["advice"]]:
         return []
     counts = report["counts"]
     rows = [row for row in counts["clients"] if not row["kept"]]
@@ -5456,82 +5555,84 @@ def ill_clients(report):
 
 
 def its_own(row):
-    """What contexts are called that no client makes: those that the program's own lines make, by
-    create_default_context, can be made once from outside."""
+    """Return what contexts are called that no client makes: those that the program's own lines
+    make, by create_default_context, can be made once from outside."""
     return ITS_OWN if row["default"] == row["contexts"] else "the program's other contexts"
 
 
 def run_again(report, run):
-    """What came out when the program ran again with what its report asks for, beside what was
-    promised: {"changes", "left" (clients that cannot be changed from outside), "why" (nothing ran,
-    or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises": rows of {"client",
-    "promised", "loads"}, "kept" (None: none was made)}.
+    """Return what came out when the program ran again with what its report asks for, beside what
+    was promised: {"changes", "left" (clients that cannot be changed from outside), "why" (nothing
+    ran, or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises": rows of
+    {"client", "promised", "loads"}, "kept" (None: none was made)}.
 
     run: a function of the changes that makes the second report.
     """
-    found, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
-    found["left"] = sorted(set(ill_clients(report)) - set(changes))
-    ended = report["ended"]
-    if ended["why"] or ended["raised"] or ended["status"]:
-        return dict(found, why="it did not come to a good end the first time")
+    result, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
+    result["left"] = sorted(set(ill_clients(report)) - set(changes))
+    ending = report["ended"]
+    if ending["why"] or ending["raised"] or ending["status"]:
+        return dict(result, why="it did not come to a good end the first time")
     if not changes:
-        asked = "keep-one" in [each["id"] for each in report["advice"]]
-        why = "the doctor cannot make this change from outside: make it, and run the doctor again"
-        return dict(found, why=why if asked or report["advice"] else "nothing is to be changed")
+        keeps = "keep-one" in [change["id"] for change in report["advice"]]
+        reason = (
+            "the doctor cannot make this change from outside: make it, and run the doctor again"
+        )
+        return dict(result, why=reason if keeps or report["advice"] else "nothing is to be changed")
     say("running the program again, with the change (%s)" % ", ".join(changes))
     second = run(changes)
     for name in ("loads", "cpu_ms"):
-        found[name] = [report["counts"][name], second["counts"][name]]
-    found["event loop"] = [each["verdicts"]["event loop"] for each in (report, second)]
-    before, now = by_client(report), by_client(second)
+        result[name] = [report["counts"][name], second["counts"][name]]
+    result["event loop"] = [run_report["verdicts"]["event loop"] for run_report in (report, second)]
+    loads_before, loads_now = by_client(report), by_client(second)
     # The context of urllib3's pools is made for them, as by the program.
-    own = max(0, now.get(ITS_OWN, (0, 0))[0] - before.get(ITS_OWN, (0, 0))[0])
+    own_loads = max(0, loads_now.get(ITS_OWN, (0, 0))[0] - loads_before.get(ITS_OWN, (0, 0))[0])
     for client, tried in sorted(report.get("tried", {}).items()):
         # How many threads ask at once may be another number the next time.
         if client in changes and client != "larger-pool":
-            of = "requests" if client == "connection-close" else client
-            loads, needed = now.get(of, (0, 0))
-            loads += own if client == "urllib3" else 0
-            promised = max(tried["then"]["loads"], needed)
+            counted_as = "requests" if client == "connection-close" else client
+            loads, needed_loads = loads_now.get(counted_as, (0, 0))
+            loads += own_loads if client == "urllib3" else 0
+            promised = max(tried["then"]["loads"], needed_loads)
             row = {"client": client, "promised": promised, "loads": loads}
-            found["promises"].append(row)
-    if found["promises"]:
-        found["kept"] = all(row["loads"] <= row["promised"] for row in found["promises"])
+            result["promises"].append(row)
+    if result["promises"]:
+        result["kept"] = all(row["loads"] <= row["promised"] for row in result["promises"])
     good = not (second["ended"]["raised"] or second["ended"]["why"] or second["ended"]["status"])
-    why = None if good else "with the change it did not come to a good end"
-    return dict(found, changes=changes, why=why)
+    reason = None if good else "with the change it did not come to a good end"
+    return dict(result, changes=changes, why=reason)
 
 
 def by_client(report):
-    """{client, or ITS_OWN: (loads, needed)} of a run."""
-    found = {}
+    """Return {client, or ITS_OWN: (loads, needed)} of a run."""
+    totals = {}
     for row in report["counts"]["clients"]:
         name = row["client"] or ITS_OWN
-        loads, needed = found.get(name, (0, 0))
-        found[name] = loads + row["loads"], needed + row["needed"]
-    return found
+        loads, needed_loads = totals.get(name, (0, 0))
+        totals[name] = loads + row["loads"], needed_loads + row["needed"]
+    return totals
 
 
-def again_lines(again):
-    if again["left"] and again["changes"]:
+def again_lines(comparison):
+    if comparison["left"] and comparison["changes"]:
         text = "%s: cannot be changed from outside, so nothing is promised."
-        yield wrapped(text % ", ".join(again["left"]))
-    if not again["changes"]:
-        yield wrapped("The program was not run again: %s." % again["why"])
+        yield wrapped(text % ", ".join(comparison["left"]))
+    if not comparison["changes"]:
+        yield wrapped("The program was not run again: %s." % comparison["why"])
         return
-    yield wrapped("applied from outside: %s" % ", ".join(again["changes"]))
-    if again["why"]:
-        yield wrapped("But %s." % again["why"])
-    numbers = [several(each, "load") for each in again["loads"]]
+    yield wrapped("applied from outside: %s" % ", ".join(comparison["changes"]))
+    if comparison["why"]:
+        yield wrapped("But %s." % comparison["why"])
+    numbers = [several(number, "load") for number in comparison["loads"]]
     yield wrapped("%s before, %s now" % tuple(numbers))
-    yield wrapped("%.0f ms of CPU before, %.0f ms now" % tuple(again["cpu_ms"]))
-    if again["event loop"][0] != DOES_NOT_APPLY:
-        yield wrapped("event loop: %s before, %s now" % tuple(again["event loop"]))
-    for row in again["promises"]:
+    yield wrapped("%.0f ms of CPU before, %.0f ms now" % tuple(comparison["cpu_ms"]))
+    if comparison["event loop"][0] != DOES_NOT_APPLY:
+        yield wrapped("event loop: %s before, %s now" % tuple(comparison["event loop"]))
+    for row in comparison["promises"]:
         text = "%(client)s: at most %(promised)d promised, and %(loads)d came out"
         yield wrapped(text % row)
-    if again["kept"] is not None:
-        yield wrapped("The promise was %skept." % ("" if again["kept"] else "not "))
+    if comparison["kept"] is not None:
+        yield wrapped("The promise was %skept." % ("" if comparison["kept"] else "not "))
 
 
 # ---------------------------------------- a run: the program as its user starts it, and its counts
@@ -5579,32 +5680,32 @@ def run_apart(spec):
     """
     server, address = start_server()
     folder, program = address["folder"], None
-    asked, before = hear()  # before there is a program that could be left behind
+    signals, handlers = hear()  # before there is a program that could be left behind
     events = os.path.join(folder, "events")
     try:
         path = os.path.join(folder, "spec")
         with open(path, "w") as file:
-            children = in_children(folder, events, [str(each) for each in spec["changes"]])
+            children = in_children(folder, events, [str(change) for change in spec["changes"]])
             file.write(json.dumps(dict(spec, server=address, events=events, children=children)))
         environ = dict(os.environ)
         program = begin("--run", path, environ=environ, stdout=2)
         server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
-        ended, number = wait_for(program, spec["patience"], asked)
-        hear_no_more(before)
+        reason, number = wait_for(program, spec["patience"], signals)
+        hear_no_more(handlers)
         last = read_events(events)
-        if ended:
+        if reason:
             end_those(set(event["pid"] for event in last) - set([program.pid]))
         if number and not any(event["is"] in TELLS for event in last):
             raise Trouble(INTERRUPTED, 128 + number)
-        found = found_in(last, spec, program.returncode, ended)
-        found["ended"]["signal"] = number
-        wanted = address["https"] and not spec["changes"]
-        if wanted and verdict_on(found["counts"], spec["share"]) == REPEATED:
-            found["tried"] = try_changes(found, address)
-        return found
+        results = found_in(last, spec, program.returncode, reason)
+        results["ended"]["signal"] = number
+        may_try = address["https"] and not spec["changes"]
+        if may_try and verdict_on(results["counts"], spec["share"]) == REPEATED:
+            results["tried"] = try_changes(results, address)
+        return results
     finally:
-        hear_no_more(before)
+        hear_no_more(handlers)
         if program is not None and program.poll() is None:
             program.kill()
             program.wait()
@@ -5627,7 +5728,7 @@ def in_children(folder, events, changes):
     with open(os.path.join(place, "sitecustomize.py"), "w") as file:
         file.write(SITE.format(folder=place, events=events, changes=changes))
     shutil.copy(OWN_FILE, os.path.join(place, "tls_doctor_in_child.py"))
-    return os.pathsep.join([place] + [each for each in [os.environ.get("PYTHONPATH")] if each])
+    return os.pathsep.join([place] + [path for path in [os.environ.get("PYTHONPATH")] if path])
 
 
 INTERRUPTED = "interrupted before a TLS connection was made; nothing is left running"
@@ -5640,8 +5741,8 @@ def end_those(pids):
             os.kill(pid, signal.SIGTERM)
         except OSError:
             pass
-    until = clock() + 2  # they write at their end, into a folder that goes next
-    while hasattr(os, "killpg") and any(map(is_there, pids)) and clock() < until:
+    deadline = clock() + 2  # they write at their end, into a folder that goes next
+    while hasattr(os, "killpg") and any(map(is_there, pids)) and clock() < deadline:
         time.sleep(0.02)
 
 
@@ -5657,11 +5758,13 @@ def is_there(pid):
 def hear():
     """Note the signals that would end the doctor. Returns the list of those that came, and the
     handlers that were there before."""
-    asked = []
+    signals = []
     numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
-    numbers = [each for each in numbers if each and signal.getsignal(each) != signal.SIG_IGN]
-    hears = lambda number, _: asked.append(number)  # noqa: E731
-    return asked, [(number, signal.signal(number, hears)) for number in numbers]
+    numbers = [
+        number for number in numbers if number and signal.getsignal(number) != signal.SIG_IGN
+    ]
+    handler = lambda number, _: signals.append(number)  # noqa: E731
+    return signals, [(number, signal.signal(number, handler)) for number in numbers]
 
 
 def hear_no_more(handlers):
@@ -5669,33 +5772,33 @@ def hear_no_more(handlers):
         signal.signal(number, handler)
 
 
-def wait_for(program, patience, asked):
-    """Wait until the program has ended; whoever ends the doctor, ends it, and whoever asks twice,
-    at once. asked: see `hear`. Returns why it ended before its time, or None, and the number of the
-    signal, or None."""
+def wait_for(program, patience, signals):
+    """Wait until the program has ended. A signal that would end the doctor ends it; a second one
+    ends it at once. signals: see `hear`. Returns why it ended before its time, or None, and the
+    number of the signal, or None."""
     limit = clock() + patience if patience else None
-    why, kill_at, told = None, None, 0
+    reason, kill_at, passed = None, None, 0
     while program.poll() is None:
-        for number in asked[told:]:
-            told += 1
+        for number in signals[passed:]:
+            passed += 1
             if number != signal.SIGINT or not os.isatty(0):  # the terminal has told both of us
                 program.send_signal(number)
-        if asked:
-            by_key = asked[0] == signal.SIGINT
+        if signals:
+            by_key = signals[0] == signal.SIGINT
             kill_at = kill_at or clock() + (ENDS_AFTER_INT_WITHIN_S if by_key else ENDS_WITHIN_S)
-            if len(asked) > 1:
+            if len(signals) > 1:
                 program.kill()
         if limit and clock() > limit and kill_at is None:
-            why, kill_at = "ended after %d s, as --patience says" % patience, limit + 2
+            reason, kill_at = "ended after %d s, as --patience says" % patience, limit + 2
             program.terminate()
         if kill_at and clock() > kill_at:
             program.kill()
         time.sleep(0.01)
-    return "interrupted" if asked else why, int(asked[0]) if asked else None
+    return "interrupted" if signals else reason, int(signals[0]) if signals else None
 
 
 def read_events(path):
-    """The events that were written, without one that was cut off."""
+    """Return the events that were written, without one that was cut off."""
     events = []
     try:
         with open(path, "rb") as file:
@@ -5709,9 +5812,9 @@ def read_events(path):
     return events
 
 
-def found_in(events, spec, status, why):
-    """What `judge` reads, of a run that has ended with a status, or because of something (why)."""
-    found = dict(
+def found_in(events, spec, status, reason):
+    """Return what `judge` reads, of a run that has ended with a status, or for a reason."""
+    results = dict(
         program=" ".join([spec["program"]] + spec["arguments"]), python=None, openssl=None,
         provides=[], injections=[], loads_at_import=None, loops_installed=[], loop=None,
         clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None, own_tls=[],
@@ -5722,52 +5825,52 @@ def found_in(events, spec, status, why):
         if event["is"] == "trouble":
             raise Trouble(event["why"])
         if event["is"] == "found":
-            found.update(event["found"])
+            results.update(event["found"])
             tried = True
     counts = counted(events)
     raised = [event["why"] for event in events if event["is"] == "raised"]
-    found["injections"] = counts.pop("injections")
-    found["ended"] = {"status": status, "why": why, "raised": raised[0] if raised else None}
+    results["injections"] = counts.pop("injections")
+    results["ended"] = {"status": status, "why": reason, "raised": raised[0] if raised else None}
     loops = sorted(set(event["name"] for event in events if event["is"] == "loop"))
     untried = [event["why"] for event in events if event["is"] == "untried"]
-    if loops and not found["loop"]:
+    if loops and not results["loop"]:
         # It is in a process that ended too early, or in a child.
-        why = "it is in a process that the program started" if tried else "the program was ended"
-        found["loop"] = {"name": loops[0], "patched": None, "used": True}
-        found["untried"] = untried[0] if untried else why
-    if found["python"] is None:
-        found.update(python=sys.version.split()[0], openssl={"ssl": "", "loads": ""})
-    return dict(found, counts=counts)
+        reason = "it is in a process that the program started" if tried else "the program was ended"
+        results["loop"] = {"name": loops[0], "patched": None, "used": True}
+        results["untried"] = untried[0] if untried else reason
+    if results["python"] is None:
+        results.update(python=sys.version.split()[0], openssl={"ssl": "", "loads": ""})
+    return dict(results, counts=counts)
 
 
 # In the process of the program, and in those that it starts.
 
 
 def writer(path):
-    """A function that writes events as lines to a file that others write to as well."""
-    kept, names = {}, {"open": os.open, "write": os.write, "stat": os.fstat}
+    """Return a function that writes events as lines to a file that others write to as well."""
+    output, names = {}, {"open": os.open, "write": os.write, "stat": os.fstat}
 
     def opened():
         handle = names["open"](path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         state = names["stat"](handle)
-        kept.update(handle=handle, identity=(state.st_dev, state.st_ino), written=0)
+        output.update(handle=handle, identity=(state.st_dev, state.st_ino), written=0)
 
     def write(event):
-        kept["written"] += 1
-        if kept["written"] > MOST_EVENTS and event["is"] in ("context", "load", "begin", "end"):
-            if "told" in kept:
+        output["written"] += 1
+        if output["written"] > MOST_EVENTS and event["is"] in ("context", "load", "begin", "end"):
+            if "told" in output:
                 return
-            kept["told"] = True
+            output["told"] = True
             event = dict((name, event[name]) for name in ("pid", "cpu", "compiled"))
             event.update({"is": "uncounted", "why": UNCOUNTED_FROM_HERE})
         try:  # a daemon closes all its files, and another may have this number now
-            state = names["stat"](kept["handle"])
-            same = (state.st_dev, state.st_ino) == kept["identity"]
+            state = names["stat"](output["handle"])
+            is_same = (state.st_dev, state.st_ino) == output["identity"]
         except OSError:
-            same = False
-        if not same:
+            is_same = False
+        if not is_same:
             opened()
-        names["write"](kept["handle"], (json.dumps(event) + "\n").encode("utf-8"))
+        names["write"](output["handle"], (json.dumps(event) + "\n").encode("utf-8"))
 
     opened()
     return write
@@ -5790,7 +5893,7 @@ def count_here(path, changes=()):
 
 
 def run_program(path):
-    """The process of the program: run it, and then look at its event loop, if it has one."""
+    """Run the program, as its process, and then look at its event loop, if it has one."""
     with open(path) as file:
         spec = json.loads(file.read())
     probes, pid = count_here(spec["events"], spec["changes"]), os.getpid()
@@ -5814,22 +5917,22 @@ def run_program(path):
         inner = error
         while isinstance(getattr(inner, "exceptions", None), tuple):  # a group tells who waited
             inner = inner.exceptions[0]
-        of = trace if inner is error else inner.__traceback__
-        probes.note("raised", why="%s, at %s" % (told(inner), place_of(of)))
+        innermost = trace if inner is error else inner.__traceback__
+        probes.note("raised", why="%s, at %s" % (told(inner), place_of(innermost)))
         if not PY2:
             value = value.with_traceback(trace)
         sys.excepthook(kind, value, trace)
         status = 130 if isinstance(error, KeyboardInterrupt) else 1
     if os.getpid() != pid:  # a child that the program forked has nothing to say
         return status
-    before = process_ms()
+    started_ms = process_ms()
     try:
         probes.active = False
         probes.note("found", found=look_after(spec))
     except BaseException as error:
         probes.note("untried", why=told(error))
     probes.active = True
-    probes.note("trial", ms=process_ms() - before)
+    probes.note("trial", ms=process_ms() - started_ms)
     return status
 
 
@@ -5839,39 +5942,42 @@ def is_ours(trace):
 
 
 def place_of(trace):
-    """The innermost line of the program's own code; where there is none, of any."""
-    places, own = [""], []
+    """Return the innermost line of the program's own code; if there is none, of any."""
+    places, own_places = [""], []
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
         if not path.startswith("<") and path != OWN_FILE:
-            (places if is_library(path) else own).append("%s:%d" % (short(path), trace.tb_lineno))
+            (places if is_library(path) else own_places).append(
+                "%s:%d" % (short(path), trace.tb_lineno)
+            )
         trace = trace.tb_next
-    return (own or places)[-1]
+    return (own_places or places)[-1]
 
 
 def prepared(spec):
-    """A function that runs the program as Python would; sys.argv and sys.path are ready for it.
+    """Return a function that runs the program as Python would; sys.argv and sys.path are ready for
+    it.
 
     Raises Trouble for what cannot be run.
     """
     name, arguments = spec["program"], list(spec["arguments"])
     if PY2:  # whose command lines are bytes
-        name, arguments = name.encode("utf-8"), [each.encode("utf-8") for each in arguments]
+        name, arguments = name.encode("utf-8"), [argument.encode("utf-8") for argument in arguments]
     path = name if os.path.exists(name) else None
     if path is None and not spec["module"] and os.sep not in name:
         path = console_script(name)
     folder = os.getcwd()
     if path is not None and not spec["module"]:
         path = os.path.abspath(path)
-        whole = os.path.isdir(path) or is_archive(path)
-        folder = path if whole else os.path.dirname(os.path.realpath(path))
+        is_whole = os.path.isdir(path) or is_archive(path)
+        folder = path if is_whole else os.path.dirname(os.path.realpath(path))
     if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
         sys.path[0] = folder
     elif folder == path:
         sys.path.insert(0, folder)
-    for each in OWN_IMPORTS:
-        if os.path.exists(os.path.join(folder, each + ".py")):
-            sys.modules.pop(each, None)
+    for module_name in OWN_IMPORTS:
+        if os.path.exists(os.path.join(folder, module_name + ".py")):
+            sys.modules.pop(module_name, None)
     kept.append(sys.modules["__main__"])
     main = type(sys)("__main__")
     main.__builtins__ = kept[0].__builtins__
@@ -5906,7 +6012,8 @@ kept = []
 
 
 def module_run(name, main, is_module):
-    """A function that runs a module as `python -m` does, or calls `package.module:function`."""
+    """Return a function that runs a module as `python -m` does, or calls
+    `package.module:function`."""
     module, colon, function = name.partition(":")
     if not re_name(module) or (colon and not re_name(function)):
         raise Trouble(
@@ -5920,8 +6027,8 @@ def module_run(name, main, is_module):
     def call():
         __import__(module)
         value = sys.modules[module]
-        for each in function.split("."):
-            value = getattr(value, each)
+        for attribute in function.split("."):
+            value = getattr(value, attribute)
         value = value()
         if hasattr(value, "__await__"):
             import asyncio
@@ -5952,7 +6059,7 @@ def run_as_main(module, alter):
 
 
 def is_archive(path):
-    """Whether a file is a zip archive, as Python runs them."""
+    """Return whether a file is a zip archive, as Python runs them."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.path.getsize(path) - 66000))
@@ -5962,17 +6069,17 @@ def is_archive(path):
 
 
 def console_script(name):
-    """The path of a command that is written in Python; None where there is no such command."""
+    """Return the path of a command that is written in Python; None if there is no such command."""
     places = [os.path.dirname(os.path.abspath(sys.executable or ""))]
     places += os.environ.get("PATH", "").split(os.pathsep)
     for place in places:
         path = os.path.join(place, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
             with open(path, "rb") as file:
-                begins = file.read(300)
-            if begins.startswith(b"#!") and b"python" in begins:
+                head = file.read(300)
+            if head.startswith(b"#!") and b"python" in head:
                 return path
-            if not begins.startswith(b"#!"):
+            if not head.startswith(b"#!"):
                 raise Trouble(
                     "%s is no Python program, and the doctor counts in Python alone: name the "
                     "script itself" % readable(path)
@@ -5991,7 +6098,7 @@ COUNTS = (
 
 
 def schema():
-    """The JSON schema (2020-12) of a report. Names and ids stay; new ones may come."""
+    """Return the JSON schema (2020-12) of a report. Names and ids stay; new ones may come."""
     number, text, either = {"type": "number"}, {"type": "string"}, {"type": ["string", "null"]}
 
     def thing(required, **properties):
@@ -6014,7 +6121,7 @@ def schema():
         package=text, saves=text, chapter=text,
     )  # fmt: skip
     blocked = thing(["times", "s", "waiting_s"], times=number, s=number, waiting_s=number)
-    stood = thing(["fetched", "waits", "times", "s"], fetched={"type": "boolean"}, waits=number,
+    stalls = thing(["fetched", "waits", "times", "s"], fetched={"type": "boolean"}, waits=number,
                   times=number, s=number, in_greenlets={"type": "boolean"})  # fmt: skip
     names = ("contexts", "loads", "needed", "connections", "load_ms", "spare_ms")
     client = thing(
@@ -6022,13 +6129,15 @@ def schema():
         kept={"type": "boolean"}, requests={"type": ["number", "null"]},
         **dict.fromkeys(names, number)
     )  # fmt: skip
-    counts = dict(dict.fromkeys(COUNTS, number), blocked=blocked, stood=stood, clients=rows(client))
-    ended = thing(["status", "why", "raised", "signal"], why=either, raised=either)
+    counts = dict(
+        dict.fromkeys(COUNTS, number), blocked=blocked, stood=stalls, clients=rows(client)
+    )
+    ending = thing(["status", "why", "raised", "signal"], why=either, raised=either)
     trouble = thing(["trouble", "exit_status", "version"], trouble=text, version=text)
     looked = thing(["pid", "looks", "seen", "exit_status"], pid=number, looks=number)
     two = {"type": "array", "minItems": 2, "maxItems": 2}
     promise = thing(["client", "promised", "loads"], client=text, promised=number, loads=number)
-    again = thing(
+    comparison = thing(
         ["changes", "left", "why", "promises", "kept"], changes=rows(text), left=rows(text),
         why=either, promises=rows(promise), kept={"type": ["boolean", "null"]}, loads=two,
         cpu_ms=two,
@@ -6039,9 +6148,9 @@ def schema():
             ["event loop", "certificate loads"],
             **verdicts
         ),
-        advice=rows(advice), program=either, python=text, version=text, ended=ended,
+        advice=rows(advice), program=either, python=text, version=text, ended=ending,
         counts=thing(COUNTS + ["blocked", "stood", "clients"], **counts),
-        exit_status={"enum": [0, 1, 2, 129, 130, 143]}, again=again,
+        exit_status={"enum": [0, 1, 2, 129, 130, 143]}, again=comparison,
     )  # fmt: skip
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -6055,42 +6164,42 @@ def schema():
 
 
 def parse(arguments):
-    """The command line as a dictionary like `defaults`. Raises Trouble."""
+    """Return the command line as a dictionary like `defaults`. Raises Trouble."""
     import getopt
 
-    spec, own = defaults(), list(arguments)
-    if "--" in own:
-        own, program = own[: own.index("--")], own[own.index("--") + 1 :]
+    spec, options = defaults(), list(arguments)
+    if "--" in options:
+        options, program = options[: options.index("--")], options[options.index("--") + 1 :]
         if not program:
             raise Trouble("after -- comes a module or a script")
-        if own[:1] == ["run"]:
-            spec["run"], own = True, own[1:]
+        if options[:1] == ["run"]:
+            spec["run"], options = True, options[1:]
             spec["python"], program = without_python(program)
             if program[0] == "-m":
                 spec["module"], program = True, program[1:]
         if not program:
             raise Trouble("after -m comes a module")
         spec["program"], spec["arguments"] = program[0], program[1:]
-    if own[:1] == ["run"]:
+    if options[:1] == ["run"]:
         raise Trouble("run needs a program: doctor.py run -- program.py arguments")
-    if own[:1] == ["attach"]:
-        if not "".join(own[1:2]).isdigit():
+    if options[:1] == ["attach"]:
+        if not "".join(options[1:2]).isdigit():
             raise Trouble("attach needs the number of a process: doctor.py attach PID")
-        spec["attach"], own = int(own[1]), own[2:]
+        spec["attach"], options = int(options[1]), options[2:]
     try:
         names = ["json", "github", "again", "url=", "fail-on="] + [name + "=" for name in NUMBERS]
-        given, rest = getopt.getopt(own, "", names)
+        chosen, rest = getopt.getopt(options, "", names)
     except getopt.GetoptError as error:
         raise Trouble(str(error))
     if rest:
         raise Trouble("%r is not known; a program is named after --" % rest[0])
-    for option, text in given:
+    for option, text in chosen:
         name, wants = option[2:], "an address that begins with https://"
         try:
             if name in NUMBERS:
-                kind, _, most = NUMBERS[name]
-                wants = "a number above 0, up to %d" % most
-                value = 0 < kind(text) <= most and kind(text)
+                kind, _, limit = NUMBERS[name]
+                wants = "a number above 0, up to %d" % limit
+                value = 0 < kind(text) <= limit and kind(text)
             elif name == "fail-on":
                 wants = "what exits with 1: " + ", ".join(sorted(FAILS))
                 name, value = "fail_on", text.split(",")
@@ -6110,7 +6219,7 @@ def parse(arguments):
 
 
 def without_python(program):
-    """(the path of the Python at the beginning of a command line or None, the rest of it)"""
+    """Return (the path of the Python at the start of a command line or None, the rest of it)."""
     if len(program) < 2 or not re.match(r"python[0-9.]*$", os.path.basename(program[0])):
         return None, program
     paths = [program[0]]
@@ -6121,8 +6230,8 @@ def without_python(program):
 
 
 def other_python(spec):
-    """The Python that runs the program of a run, where that is another than this one, or None: the
-    one that is named, or that of a console script."""
+    """Return the Python that runs the program of a run, if that is another than this one, or None:
+    the one that is named, or that of a console script."""
     python = spec["python"]
     if python is None and not spec["module"]:
         try:
@@ -6131,14 +6240,18 @@ def other_python(spec):
                 line = file.readline(300)
         except (EnvironmentError, Trouble):
             return None
-        found = re.match(b"#! *(/[^ ]*python[0-9.]*) *\n", line)
-        python = found.group(1).decode("utf-8") if found else None
-    here = sys.executable or ""
+        match = re.match(b"#! *(/[^ ]*python[0-9.]*) *\n", line)
+        python = match.group(1).decode("utf-8") if match else None
+    current_python = sys.executable or ""
     if not python or not os.access(python, os.X_OK):
         return None
-    places = [os.path.abspath(os.path.dirname(each)) for each in (python, here)]
-    same = places[0] == places[1] and os.path.realpath(python) == os.path.realpath(here)
-    return None if same else python
+    places = [
+        os.path.abspath(os.path.dirname(executable)) for executable in (python, current_python)
+    ]
+    is_same = places[0] == places[1] and os.path.realpath(python) == os.path.realpath(
+        current_python
+    )
+    return None if is_same else python
 
 
 def main(arguments):
@@ -6203,7 +6316,7 @@ def start():
     except (IOError, OSError) as error:
         if error.errno != 32:
             raise
-        status = 2  # whoever was to read it has left, as in `| head -1`
+        status = 2  # its reader has left, as in `| head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return status
 

@@ -56,11 +56,11 @@ import urllib3.util.ssl_
 
 __version__ = "2.0.0"
 
-#: So many contexts are kept at most; each holds about a megabyte of certificates.
+#: The most contexts that are kept; each holds about a megabyte of certificates.
 KEPT = 32
-#: What stands in a file that holds a key.
+#: What is in a file that holds a key.
 _KEY = b"PRIVATE KEY"
-#: So long a connection waits, in seconds, while another one loads the same files.
+#: How long a connection waits, in seconds, while another one loads the same files.
 WAITS_S = 5.0
 
 logger = logging.getLogger(__name__)
@@ -93,18 +93,21 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def known(of_requests: str, of_urllib3: str) -> bool:
-    """Whether the tests cover these two releases together: those that requests itself accepts, but
-    for urllib3 before 1.26 beside a requests that needs a newer Python."""
+    """Return whether the tests cover these two releases together.
+
+    They cover what requests itself accepts, except urllib3 before 1.26 with a requests that needs a
+    newer Python.
+    """
     if of_requests not in REQUESTS or of_urllib3 not in URLLIB3:
         return False
     ours, theirs = _release(of_requests), _release(of_urllib3)
     above = {(2, 21): (1, 25), (2, 24): (1, 26), (2, 29): (1, 27)}
-    limit = next((each for last, each in above.items() if ours[:2] <= last), (3,))
+    limit = next((release for last, release in above.items() if ours[:2] <= last), (3,))
     return theirs < limit and (theirs >= (1, 26) or ours < (2, 32))
 
 
 def _unknown() -> str:
-    """Why contexts cannot be shared here at all, or nothing."""
+    """Return why contexts cannot be shared here at all, or ""."""
     if not known(*_versions):
         return "requests {} with urllib3 {} was not tried".format(*_versions)
     if not hasattr(os, "register_at_fork") or not os.path.exists(_FILES):
@@ -117,7 +120,7 @@ def _unknown() -> str:
 _FILES = "/dev/fd" if sys.platform != "linux" else "/proc/thread-self/fd"
 
 
-#: Why nothing is shared here; empty where contexts are shared.
+#: Why nothing is shared here; empty if contexts are shared.
 UNKNOWN = _unknown()
 if UNKNOWN:
     warnings.warn(
@@ -127,7 +130,7 @@ if UNKNOWN:
         stacklevel=2,
     )
 
-# ----------------------------------------------------------------------------- to be used
+# ------------------------------------------------------------------------- what programs call
 
 
 class SharedContextError(RuntimeError):
@@ -157,7 +160,7 @@ def install() -> None:
         # Around what is there now: others may have wrapped it since this file was imported.
         # Not init_poolmanager: subclasses override it, often without asking the stock one.
         method = vars(_HTTPAdapter)[name]
-        if not any(each in _ours for each in _layers(method)):
+        if not any(layer in _ours for layer in _layers(method)):
             setattr(_HTTPAdapter, name, _and_share(method))
 
 
@@ -182,21 +185,21 @@ def preload(bundle: str | None = None) -> None:
             raise _OwnContext(_unusual())
         makers = _makers()
         _lend(_Way(tuple(settings), path, (), _alpn(), _ciphers(), tuple(map(id, makers))), makers)
-    except _OwnContext as why:
-        raise RuntimeError(f"no SSLContext is shared here: {why}") from None
+    except _OwnContext as error:
+        raise RuntimeError(f"no SSLContext is shared here: {error}") from None
 
 
 def stats() -> dict[str, Any]:
-    """What this process did so far. After a fork, the child counts anew.
+    """Return what this process did so far. After a fork, the child counts anew.
 
     contexts: how many are kept; loads: of bundles; shared: connections with a shared context;
     own: connections that made their own, by the reason why; unknown: as UNKNOWN.
     """
     with _guard:
-        own = {why[4:]: n for why, n in _counts.items() if why.startswith("own:")}
-        kept = sum(slot.lent is not None for slot in _slots.values())
-        counted = {"loads": _counts["loads"], "shared": _counts["shared"], "own": own}
-    return {"contexts": kept, **counted, "unknown": UNKNOWN}
+        reasons = {key[4:]: n for key, n in _counts.items() if key.startswith("own:")}
+        contexts = sum(slot.lent is not None for slot in _slots.values())
+        counts = {"loads": _counts["loads"], "shared": _counts["shared"], "own": reasons}
+    return {"contexts": contexts, **counts, "unknown": UNKNOWN}
 
 
 # ---------------------------------------------------------- adapters, pools and connections
@@ -207,7 +210,7 @@ _ours: list[Any] = []  # the methods that `install` has put round others
 
 
 def _layers(method: Any) -> Iterator[Any]:
-    """A method, and what it says that it wraps."""
+    """Yield a method, and what it says that it wraps."""
     while method is not None:
         yield method
         method = getattr(method, "__wrapped__", None)
@@ -218,12 +221,12 @@ def _and_share(method: Any) -> Callable[..., Any]:
     def patched(self: Any, *args: Any, **kwargs: Any) -> Any:
         # Bound as Python would do it: the method may be no function.
         manager = method.__get__(self, type(self))(*args, **kwargs)
-        own = getattr(self, "poolmanager", None)
+        pool_manager = getattr(self, "poolmanager", None)
         if manager is None:
             if _installed:
-                _share(own)
+                _share(pool_manager)
         # An adapter that was made before keeps its stock ways, also through proxies.
-        elif isinstance(getattr(own, "pool_classes_by_scheme", None), _PoolClasses):
+        elif isinstance(getattr(pool_manager, "pool_classes_by_scheme", None), _PoolClasses):
             _share(manager)
         return manager
 
@@ -232,15 +235,15 @@ def _and_share(method: Any) -> Callable[..., Any]:
 
 
 def _share(manager: Any) -> Any:
-    """A pool manager (or a proxy's) whose https connections borrow from now on, if its pools are
-    urllib3's own."""
+    """Have the https connections of a pool manager (or a proxy's) borrow from now on, if its pools
+    are urllib3's own; return it."""
     pools = getattr(manager, "pool_classes_by_scheme", None)
     if pools is None or UNKNOWN or isinstance(pools, _PoolClasses):
         return manager
     manager.pool_classes_by_scheme = _PoolClasses(pools)
-    found = pools.get("https")
-    if found is not _StockPool:
-        name = getattr(found, "__name__", None)
+    pool_class = pools.get("https")
+    if pool_class is not _StockPool:
+        name = getattr(pool_class, "__name__", None)
         _count(f"own:its pool is {name}, not urllib3's (counted once for each pool manager)")
     return manager
 
@@ -252,8 +255,8 @@ class _PoolClasses(UserDict):  # type: ignore[type-arg]
         self.data = stock
 
     def __getitem__(self, scheme: Any) -> Any:
-        found = self.data[scheme]
-        return _Pool if found is _StockPool else found
+        pool_class = self.data[scheme]
+        return _Pool if pool_class is _StockPool else pool_class
 
 
 class _Chosen:
@@ -261,27 +264,27 @@ class _Chosen:
     exchange that of urllib3's pools, for a while or for good; theirs stay as they are."""
 
     def __get__(self, pool: Any, kind: type) -> Any:
-        found = super(_Pool, pool or kind).ConnectionCls  # type: ignore[misc]
-        return _Connection if found is _StockConnection else found
+        connection_class = super(_Pool, pool or kind).ConnectionCls  # type: ignore[misc]
+        return _Connection if connection_class is _StockConnection else connection_class
 
 
 class _Pool(_StockPool):  # type: ignore[misc]
     ConnectionCls = _Chosen()
 
     def _new_conn(self) -> Any:
-        made = super()._new_conn()
-        if not isinstance(made, _Connection):
+        connection = super()._new_conn()
+        if not isinstance(connection, _Connection):
             _count(f"own:{_NOT_URLLIB3S}")
-        return made
+        return connection
 
 
 class _Connection(_StockConnection):  # type: ignore[misc]
     """urllib3's own connection. Where it would make a context, it is given a loan."""
 
     def connect(self) -> None:
-        why = _stays_stock(self)
-        if why:
-            _count(f"own:{why}")
+        reason = _stays_stock(self)
+        if reason:
+            _count(f"own:{reason}")
             super().connect()
             return
         loan = _Loan(self)
@@ -295,21 +298,21 @@ class _Connection(_StockConnection):  # type: ignore[misc]
 
 
 def _warn_of_old_tls(connection: Any) -> None:
-    """As urllib3 1.26 warns of connections that were given no context, in its own words."""
+    """Warn as urllib3 1.26 does of connections that were given no context, in its own words."""
     version = getattr(connection.sock, "version", str)()
     if (1, 26) <= _release(_versions[1]) < (2,) and version in ("TLSv1", "TLSv1.1"):
-        said = (
+        message = (
             "Negotiating TLSv1/TLSv1.1 by default is deprecated and will be disabled in urllib3 "
             f"v2.0.0. Connecting to '{connection.host}' with '{version}' can be enabled by "
             "explicitly opting-in with 'ssl_version'"
         )
-        warnings.warn(said, DeprecationWarning, stacklevel=3)
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
 
 
-for _own, _theirs in ((_Pool, _StockPool), (_Connection, _StockConnection)):
-    # Under the names of urllib3's, which stand in messages.
-    _own.__name__, _own.__qualname__ = _theirs.__name__, _theirs.__qualname__
-    _own.__module__ = _theirs.__module__
+for _subclass, _stock in ((_Pool, _StockPool), (_Connection, _StockConnection)):
+    # Under the names of urllib3's, since messages show them.
+    _subclass.__name__, _subclass.__qualname__ = _stock.__name__, _stock.__qualname__
+    _subclass.__module__ = _stock.__module__
 
 _NOT_URLLIB3S = "its class is not urllib3's"
 #: A connection that was told one of these makes its own context, as in stock requests.
@@ -336,17 +339,17 @@ _NO_MATTER = ("__dict__", "__weakref__", "__warningregistry__")
 
 
 def _makers() -> list[Any]:
-    """All that a fresh context is made by, as it is now: urllib3's functions and variables, and the
-    classes of contexts. Who replaces one of them, for a while or for good, gets other contexts."""
-    found = [getattr(owner, name, None) for owner, name, _ in _CODE]
+    """Return all that makes a fresh context, as it is now: urllib3's functions and variables, and
+    the classes of contexts. Code that replaces one of them gets other contexts."""
+    makers = [getattr(owner, name, None) for owner, name, _ in _CODE]
     for owner in (_ssl, *_ssl.SSLContext.__mro__[:-1]):
         members = list(vars(owner).items())  # at once: other threads may add to them
-        found += [each for name, each in members if name not in _NO_MATTER]
-    return [*found, *(each.__code__ for each in found if type(each) is types.FunctionType)]
+        makers += [member for name, member in members if name not in _NO_MATTER]
+    return [*makers, *(maker.__code__ for maker in makers if type(maker) is types.FunctionType)]
 
 
 def _stays_stock(connection: Any, loan: _Loan | None = None) -> str:
-    """Why a connection makes its own context in urllib3's own way, or nothing."""
+    """Return why a connection makes its own context in urllib3's own way, or ""."""
     if type(connection) is not _Connection:
         return _NOT_URLLIB3S
     for _, name, _ in _CODE:
@@ -365,7 +368,7 @@ def _stays_stock(connection: Any, loan: _Loan | None = None) -> str:
 
 
 def _unusual() -> str:
-    """Why no context is made in the way that this file knows, or nothing."""
+    """Return why no context is made in the way that this file knows, or ""."""
     if UNKNOWN:
         return UNKNOWN
     if os.environ.get("SSLKEYLOGFILE"):
@@ -375,10 +378,10 @@ def _unusual() -> str:
     if not isinstance(_ssl.SSLContext, type):
         return f"{_ssl.__name__}.SSLContext was replaced"
     for owner, name, homes in _CODE:
-        found = getattr(owner, name, None)  # not each release has each of them
+        function = getattr(owner, name, None)  # not each release has each of them
         # A wrapper may show the attributes of what it wraps, and is no function.
-        code = found.__globals__ if type(found) is types.FunctionType else None
-        if found is not None and code is not homes[0] and code is not homes[-1]:
+        code = function.__globals__ if type(function) is types.FunctionType else None
+        if function is not None and code is not homes[0] and code is not homes[-1]:
             return f"{owner.__name__}.{name} was replaced"
     return ""
 
@@ -387,7 +390,7 @@ def _unusual() -> str:
 
 
 class _Way(NamedTuple):
-    """Everything that a context was made of. Those of one way, and of the same files, are alike."""
+    """The recipe of a context. Contexts of one recipe, and of the same files, are alike."""
 
     #: What urllib3 sets on each context, in its order.
     settings: tuple[tuple[str, Any], ...]
@@ -397,12 +400,12 @@ class _Way(NamedTuple):
     alpn: tuple[str, ...]
     #: The ciphers that old releases set from a variable.
     ciphers: str | None
-    #: The ids of _makers(), which the slot of this way keeps alive.
+    #: The ids of _makers(), which the slot of this recipe keeps alive.
     made_by: tuple[int, ...]
 
     @property
     def steps(self) -> list[tuple[Any, ...]]:
-        """What urllib3 does to a fresh context, to make it one of this way."""
+        """Return what urllib3 does to a fresh context, to make it one of this recipe."""
         steps: list[tuple[Any, ...]] = [("__setattr__", *setting) for setting in self.settings]
         steps += [("load_verify_locations", self.bundle, None, None)] if self.bundle else []
         steps += [("load_cert_chain", *self.client)] if self.client else []
@@ -410,7 +413,7 @@ class _Way(NamedTuple):
 
     @property
     def paths(self) -> list[str]:
-        """The files, the client's key last: it may stand in the file of the certificate."""
+        """Return the files, the client's key last: it may be in the file of the certificate."""
         cert, key = self.client or (None, None)
         return [path for path in (self.bundle, cert, key or cert) if path]
 
@@ -430,15 +433,15 @@ class _OwnContext(Exception):
 class _Loan:
     """Stands in for the SSLContext of one connection while that connects.
 
-    urllib3 sets it up step by step. When it loads the first file, the context of that way is looked
-    up, or made. If all further steps are those of that context too, it is lent for the handshake.
-    Otherwise, and at anything that is not known here, the connection gets a context of its own, to
-    which all steps are done in their order: what it has in stock urllib3.
+    urllib3 sets it up step by step. When it loads the first file, the context of that recipe is
+    looked up, or made. If all further steps are those of that context too, it is lent for the
+    handshake. Otherwise, and at anything that is not known here, the connection gets a context of
+    its own, to which all steps are done in their order: what it has in stock urllib3.
     """
 
     _connection: Any
     _steps: list[tuple[Any, ...]]
-    _context: Any  # in the end: a lent one, whose way is _way, or the connection's own
+    _context: Any  # in the end: a lent one, whose recipe is _way, or the connection's own
     _way: _Way | None
     _doubt: OSError | None  # what ended a load and is no fault of its files, since these loaded now
 
@@ -467,7 +470,7 @@ class _Loan:
         return self._decided().wrap_bio(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is asked of the context. A lent one refuses to be changed."""
+        """Ask the context for everything else. A lent one refuses to be changed."""
         if self._context is None:
             self._make_own(f"urllib3 asked for its {name}")
         return getattr(self._context, name)
@@ -483,7 +486,7 @@ class _Loan:
             self._make_own("its context was set up in another way")
 
     def _decided(self) -> Any:
-        """The context for the handshake, which begins now."""
+        """Return the context for the handshake, which begins now."""
         if self._doubt:
             raise self._doubt
         if self._context is None:
@@ -495,13 +498,13 @@ class _Loan:
         return self._context
 
     def _borrow(self) -> None:
-        """The context of the way that can be foreseen from the steps so far, or an own one."""
+        """Take the context of the recipe that the steps so far begin, or one of its own."""
         try:
-            why = _stays_stock(self._connection, self)
-            if why:
-                raise _OwnContext(why)
+            reason = _stays_stock(self._connection, self)
+            if reason:
+                raise _OwnContext(reason)
             cert, makers = self._connection.cert_file, _makers()
-            way = _Way(
+            recipe = _Way(
                 tuple(step[1:] for step in self._steps if step[0] == "__setattr__"),
                 next((step[1] for step in self._steps if step[0] == "load_verify_locations"), None),
                 (cert, self._connection.key_file) if cert else (),
@@ -509,11 +512,11 @@ class _Loan:
                 _ciphers(),
                 tuple(map(id, makers)),
             )
-            if self._steps != way.steps[: len(self._steps)]:
+            if self._steps != recipe.steps[: len(self._steps)]:
                 raise _OwnContext("its context was set up in another way")
-            vars(self).update(_context=_lend(way, makers), _way=way)
-        except _OwnContext as own:
-            self._make_own(str(own))
+            vars(self).update(_context=_lend(recipe, makers), _way=recipe)
+        except _OwnContext as refusal:
+            self._make_own(str(refusal))
         except OSError as error:
             if error.errno is None:
                 raise  # it is of no file: the connection ends
@@ -522,17 +525,17 @@ class _Loan:
             if not _is_raised_here(error):
                 vars(self)["_doubt"] = error
 
-    def _make_own(self, why: str) -> None:
-        """A context of the connection's own, by all steps so far."""
-        _count(f"own:{why}")
+    def _make_own(self, reason: str) -> None:
+        """Make a context of the connection's own, by all steps so far."""
+        _count(f"own:{reason}")
         vars(self).update(_context=_fresh(self._steps, self._connection), _way=None)
         for step in self._steps:
             _do(self._context, step)
 
 
 def _is_raised_here(error: OSError) -> bool:
-    """Whether the system or OpenSSL said this to this file, and not to a function of somebody
-    else's: that may be a time limit, called by a signal in the middle of a load."""
+    """Return whether the system or OpenSSL raised this in this file, and not in somebody else's
+    function: that may be a time limit, called by a signal in the middle of a load."""
     trace: Any = error.__traceback__
     while trace.tb_next:
         trace = trace.tb_next
@@ -541,17 +544,20 @@ def _is_raised_here(error: OSError) -> bool:
 
 
 def _fresh(
-    steps: Sequence[tuple[Any, ...]], connection: Any = None, make: Any = None, ciphers: Any = None
+    steps: Sequence[tuple[Any, ...]],
+    connection: Any = None,
+    factory: Any = None,
+    ciphers: Any = None,
 ) -> Any:
-    """A new context, as urllib3 makes one before it sets it up by steps."""
+    """Return a new context, as urllib3 makes one before it sets it up by steps."""
     modes = [step[2] for step in steps if step[:2] == ("__setattr__", "verify_mode")]
     limits = {
         name: getattr(connection, name)
         for name in ("ssl_minimum_version", "ssl_maximum_version")
         if getattr(connection, name, None) is not None
     }
-    make = make or _connection.create_urllib3_context
-    return make(
+    factory = factory or _connection.create_urllib3_context
+    return factory(
         ssl_version=_connection.resolve_ssl_version(getattr(connection, "ssl_version", None)),
         cert_reqs=modes[0] if modes else ssl.CERT_REQUIRED,
         ciphers=ciphers,
@@ -559,8 +565,8 @@ def _fresh(
     )
 
 
-def _do(made: Any, step: tuple[Any, ...]) -> None:
-    getattr(made, step[0])(*step[1:])
+def _do(context: Any, step: tuple[Any, ...]) -> None:
+    getattr(context, step[0])(*step[1:])
 
 
 # ------------------------------------------------------------------------ the shared contexts
@@ -572,13 +578,13 @@ _RLock: Any = _thread.RLock
 
 
 class _Slot:
-    """The place of the contexts of one way. Its lock is held while its files are loaded, and no
+    """The place of the contexts of one recipe. Its lock is held while its files are loaded, and no
     other is."""
 
     def __init__(self, makers: list[Any], lent: tuple[Any, ...] | None = None) -> None:
         self.makers = makers
         self.lock = _RLock()
-        self.lent = lent  # what is kept of its files, the context, and what that looked like
+        self.lent = lent  # the fingerprints of its files, the context, and its settings
 
 
 _slots: dict[_Way, _Slot] = {}  # the least recently used first
@@ -586,80 +592,80 @@ _guard = _RLock()  # of _slots and _counts; nothing is waited for while it is he
 _counts: Counter[str] = Counter()
 
 
-def _count(what: str) -> None:
+def _count(name: str) -> None:
     with _guard:
-        _counts[what] += 1
+        _counts[name] += 1
 
 
-def _lend(way: _Way, makers: list[Any]) -> Any:
-    """The context of that way for the files that are there now, made if there is none.
+def _lend(recipe: _Way, makers: list[Any]) -> Any:
+    """Return the context of a recipe for the files that are there now, made if there is none.
 
     Raises _OwnContext, or OSError when a file cannot be loaded.
     """
     if os.getpid() != _process:  # a fork of which Python was not told
         _in_child()
     with _guard:
-        slot = _slots.pop(way) if way in _slots else _Slot(makers)
-        _slots[way] = slot  # the last is the one used last
+        slot = _slots.pop(recipe) if recipe in _slots else _Slot(makers)
+        _slots[recipe] = slot  # the last is the one used last
         while len(_slots) > KEPT:
             del _slots[next(iter(_slots))]
-    found = _fitting(slot, _kept(way, _read(way)))
-    if found:
-        return found
+    context = _fitting(slot, _fingerprints(recipe, _read(recipe)))
+    if context:
+        return context
     if slot.lock._is_owned():
         raise _OwnContext("its thread was interrupted while it loads the same files")
     try:
         if not slot.lock.acquire(timeout=WAITS_S):
             with _guard:  # the next need not wait: it may be held by a thread that was ended
-                if _slots.get(way) is slot:
-                    del _slots[way]
+                if _slots.get(recipe) is slot:
+                    del _slots[recipe]
             raise _OwnContext("another connection takes long to load its files")
-        texts = _read(way)  # as they are after the wait
-        kept = _kept(way, texts)
-        found = _fitting(slot, kept)
-        if not found:
-            found = _make(way, texts, slot.makers)
-            why = _unusual()  # since the connection was looked at
-            if why or way.made_by != tuple(map(id, _makers())):
-                raise _OwnContext(why or "what makes contexts changes meanwhile")
-            slot.lent = (kept, found, _look(found))
-        return found
+        texts = _read(recipe)  # as they are after the wait
+        fingerprints = _fingerprints(recipe, texts)
+        context = _fitting(slot, fingerprints)
+        if not context:
+            context = _make(recipe, texts, slot.makers)
+            reason = _unusual()  # since the connection was looked at
+            if reason or recipe.made_by != tuple(map(id, _makers())):
+                raise _OwnContext(reason or "what makes contexts changes meanwhile")
+            slot.lent = (fingerprints, context, _settings_of(context))
+        return context
     finally:
         if slot.lock._is_owned():  # a thread may be ended in the instant in which it gets a lock
             slot.lock.release()
 
 
-def _fitting(slot: _Slot, kept: list[bytes]) -> Any:
-    """The slot's context, if its files hold the same and it looks as it did when it was made: who
-    went round its seal may keep it for himself."""
+def _fitting(slot: _Slot, fingerprints: list[bytes]) -> Any:
+    """Return the slot's context, if its files hold the same and its settings are as they were when
+    it was made: code that went round its seal may keep it."""
     lent = slot.lent
-    if lent and lent[0] == kept and lent[2] == _look(lent[1]):
+    if lent and lent[0] == fingerprints and lent[2] == _settings_of(lent[1]):
         return lent[1]
     return None
 
 
-def _kept(way: _Way, texts: Sequence[bytes]) -> list[bytes]:
-    """What is kept of files to compare with later: of a client's, the digest alone."""
-    bundles = 1 if way.bundle else 0
-    digests = [hashlib.sha256(each).digest() for each in texts[bundles:]]
+def _fingerprints(recipe: _Way, texts: Sequence[bytes]) -> list[bytes]:
+    """Return what is kept of files to compare with later: of a client's, the digest alone."""
+    bundles = 1 if recipe.bundle else 0
+    digests = [hashlib.sha256(text).digest() for text in texts[bundles:]]
     return [*texts[:bundles], *digests]
 
 
-def _look(made: Any) -> tuple[Any, ...]:
-    """Those settings of a context that can be read and cost little to read."""
+def _settings_of(context: Any) -> tuple[Any, ...]:
+    """Return those settings of a context that can be read and cost little to read."""
     names = (
         "verify_mode", "check_hostname", "verify_flags", "options", "minimum_version",
         "maximum_version", "keylog_filename",
     )  # fmt: skip
-    return (*(getattr(made, name, None) for name in names), made.cert_store_stats())
+    return (*(getattr(context, name, None) for name in names), context.cert_store_stats())
 
 
-def _read(way: _Way) -> list[bytes]:
-    """What the files of a way hold. They are opened and read each time: who may no longer read one
-    must not use what was read then, and a file may change without its times."""
-    found = []
-    for path in way.paths:
-        # Before it is opened: to open a pipe wakes who writes to it.
+def _read(recipe: _Way) -> list[bytes]:
+    """Return what the files of a recipe hold. They are read each time: a process that may no longer
+    read one must not use what was read then, and a file may change without its times."""
+    texts = []
+    for path in recipe.paths:
+        # Before it is opened: to open a pipe wakes its writer.
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise _OwnContext("it trusts what is no regular file")
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -667,79 +673,79 @@ def _read(way: _Way) -> list[bytes]:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise _OwnContext("it trusts what is no regular file")
             with open(file, "rb", buffering=0, closefd=False) as opened:
-                found.append(opened.read())
+                texts.append(opened.read())
         finally:
             os.close(file)
-    return found
+    return texts
 
 
 @contextlib.contextmanager
 def _copies(texts: Sequence[bytes]) -> Iterator[Iterator[str]]:
-    """Paths of files that hold exactly this, for OpenSSL to load: a file itself, and where its path
-    leads, may change meanwhile."""
+    """Yield the paths of files that hold exactly this, for OpenSSL to load: a file, and where its
+    path leads, may change meanwhile."""
     with contextlib.ExitStack() as opened:
         names = []
-        for each in texts:
+        for text in texts:
             if _in_memory:
                 file = opened.enter_context(open(_in_memory(), "wb", buffering=0))
-            elif _KEY in each:
+            elif _KEY in text:
                 raise _OwnContext("its key would have to be copied to a disk")
             else:
                 file = opened.enter_context(tempfile.TemporaryFile(buffering=0))
-            if file.write(each) != len(each):
+            if file.write(text) != len(text):
                 raise OSError(errno.ENOSPC, "there is no room for a copy")
             names.append(f"{_FILES}/{file.fileno()}")
         yield iter(names)
 
 
 def _memory() -> Callable[[], int] | None:
-    """What makes a file in memory; None where there are none."""
+    """Return what makes a file in memory; None if there are none."""
     if sys.platform != "linux":
         return None
-    make: Any = getattr(os, "memfd_create", None)
-    if make is None:  # before Python 3.8
+    memfd_create: Any = getattr(os, "memfd_create", None)
+    if memfd_create is None:  # before Python 3.8
         import ctypes
 
-        make = getattr(ctypes.CDLL(None, use_errno=True), "memfd_create", None)
+        memfd_create = getattr(ctypes.CDLL(None, use_errno=True), "memfd_create", None)
 
-        def made() -> int:
-            number = int(make(b"", 1))  # 1: not for programs that are started
+        def new_file() -> int:
+            number = int(memfd_create(b"", 1))  # 1: not for programs that are started
             if number < 0:
                 raise OSError(ctypes.get_errno(), "no file in memory can be made")
             return number
 
-        return make and made
-    return lambda: int(make(""))
+        return memfd_create and new_file
+    return lambda: int(memfd_create(""))
 
 
 _in_memory = _memory()
 
 
-def _make(way: _Way, texts: Sequence[bytes], makers: Sequence[Any]) -> Any:
-    """A new context, loaded and sealed."""
-    # By the function that was looked at, whatever stands in its place for a moment.
-    make = makers[[(owner, name) for owner, name, _ in _CODE].index(_MAKES)]
-    made = _fresh(way.steps, make=make, ciphers=way.ciphers)
-    if getattr(made, "keylog_filename", None):
+def _make(recipe: _Way, texts: Sequence[bytes], makers: Sequence[Any]) -> Any:
+    """Return a new context, loaded and sealed."""
+    # By the function that was checked, whatever is in its place for a moment.
+    factory = makers[[(owner, name) for owner, name, _ in _CODE].index(_MAKES)]
+    context = _fresh(recipe.steps, factory=factory, ciphers=recipe.ciphers)
+    if getattr(context, "keylog_filename", None):
         raise _OwnContext("SSLKEYLOGFILE is set")
-    if type(made).__module__ not in _SEALABLE:
-        name = f"{type(made).__module__}.{type(made).__name__}"
+    if type(context).__module__ not in _SEALABLE:
+        name = f"{type(context).__module__}.{type(context).__name__}"
         raise _OwnContext(f"{name} is not known to be safe to share")
-    for setting in way.settings:
-        setattr(made, *setting)
-    if way.client and b"ENCRYPTED" in texts[-1]:
+    for setting in recipe.settings:
+        setattr(context, *setting)
+    if recipe.client and b"ENCRYPTED" in texts[-1]:
         raise _OwnContext("its key is encrypted")
     with _copies(texts) as names:
-        if way.bundle:
-            made.load_verify_locations(next(names))
+        if recipe.bundle:
+            context.load_verify_locations(next(names))
             _count("loads")
-        if way.client:
-            made.load_cert_chain(next(names), next(names), _refuse_password)
-    if way.alpn:
-        made.set_alpn_protocols(list(way.alpn))
-    kind: Any = type(made)
-    made.__class__ = _sealed(kind)
-    return made
+        if recipe.client:
+            context.load_cert_chain(next(names), next(names), _refuse_password)
+    if recipe.alpn:
+        context.set_alpn_protocols(list(recipe.alpn))
+    kind: Any = type(context)
+    context.__class__ = _sealed(kind)
+    return context
 
 
 def _refuse_password() -> str:
@@ -760,16 +766,16 @@ _ADVICE = (
 
 @lru_cache(maxsize=8)
 def _sealed(kind: type) -> type:
-    """A subclass for sealed contexts of that kind, which can do everything but change."""
+    """Return a subclass for sealed contexts of that kind, which can do everything but change."""
 
-    def refusing(what: str) -> Callable[..., None]:
+    def refusing(operation: str) -> Callable[..., None]:
         def refuse(*_: Any, **__: Any) -> None:
-            raise SharedContextError(f"{what} {_ADVICE}")
+            raise SharedContextError(f"{operation} {_ADVICE}")
 
         return refuse
 
     def without_session(name: str, place: int) -> Callable[..., Any]:
-        """A session of TLS belongs to the connection that it comes from."""
+        """Refuse a session of TLS: it belongs to the connection that it comes from."""
 
         def wrap(context: Any, *args: Any, **kwargs: Any) -> Any:
             if kwargs.get("session") or args[place:]:
@@ -793,34 +799,36 @@ def _sealed(kind: type) -> type:
 
 # --------------------------------------------------------------------------------------- forks
 
-_alone = False  # whether a fork under way is of a process with a single thread
+_single_threaded = False  # whether a fork under way is of a process with a single thread
 _process = os.getpid()
 _left_by_parent: list[Any] = []
 
 
 def _before_fork() -> None:
-    global _alone
-    _alone = len(sys._current_frames()) == 1  # threads of the system; greenlets are none
+    global _single_threaded
+    _single_threaded = len(sys._current_frames()) == 1  # threads of the system; greenlets are none
 
 
 def _in_parent() -> None:
-    global _alone
-    _alone = False
+    global _single_threaded
+    _single_threaded = False
 
 
 def _in_child() -> None:
     """Keep what was loaded, if no other thread of the parent could hold a lock of OpenSSL's at the
     moment of the fork; else leave it, and do not free it, since freeing takes locks too. Never
     keep a client certificate: the child may have been forked to have fewer rights."""
-    global _slots, _guard, _alone, _process
-    kept = {
-        way: (slot.makers, slot.lent) for way, slot in _slots.items() if _alone and not way.client
+    global _slots, _guard, _single_threaded, _process
+    slots = {
+        recipe: (slot.makers, slot.lent)
+        for recipe, slot in _slots.items()
+        if _single_threaded and not recipe.client
     }
-    if not _alone:
+    if not _single_threaded:
         _left_by_parent.append(_slots)
-    _slots, _guard = {way: _Slot(*of) for way, of in kept.items()}, _RLock()
+    _slots, _guard = {recipe: _Slot(*fields) for recipe, fields in slots.items()}, _RLock()
     _counts.clear()
-    _alone, _process = False, os.getpid()
+    _single_threaded, _process = False, os.getpid()
 
 
 if hasattr(os, "register_at_fork"):

@@ -96,13 +96,13 @@ def test_the_matrix_sees_a_cure_that_shares_too_much(world, tmp_path):
 
 def test_the_matrix_sees_a_cure_that_mixes_up_clients(world, tmp_path):
     mixing = CURE.read_text()
-    one_slot = "        slot = _slots.pop(way) if way in _slots else _Slot(makers)\n"
+    one_slot = "        slot = _slots.pop(recipe) if recipe in _slots else _Slot(makers)\n"
     for right, wrong in {
-        one_slot + "        _slots[way] = slot":
-            "        alike = way._replace(client=bool(way.client))\n"
+        one_slot + "        _slots[recipe] = slot":
+            "        alike = recipe._replace(client=bool(recipe.client))\n"
             "        slot = _slots.setdefault(alike, _Slot(makers))",
-        "def _fitting(slot: _Slot, kept: list[bytes]) -> Any:\n":
-            "def _fitting(slot, kept):\n    return slot.lent and slot.lent[1]\n",
+        "def _fitting(slot: _Slot, fingerprints: list[bytes]) -> Any:\n":
+            "def _fitting(slot, fingerprints):\n    return slot.lent and slot.lent[1]\n",
     }.items():  # fmt: skip
         assert right in mixing
         mixing = mixing.replace(right, wrong)

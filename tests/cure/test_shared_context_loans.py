@@ -182,10 +182,15 @@ def test_the_files_of_a_way_are_its_bundle_its_certificate_and_its_key():
     steps = [("load_verify_locations", "b", None, None), ("load_cert_chain", "c", "k")]
     assert way("b", "c", "k").steps == steps
     # Of a client's files nothing is kept but their digests.
-    kept = cure._kept(way("b", "c", "k"), [b"bundle", b"certificate", b"key"])
+    kept = cure._fingerprints(way("b", "c", "k"), [b"bundle", b"certificate", b"key"])
     assert kept[0] == b"bundle" and [len(each) for each in kept[1:]] == [32, 32]
-    assert len({*kept, *cure._kept(way("b", "c", "k"), [b"bundle", b"certificate", b"k"])}) == 4
-    assert not any(b"key" in each for each in cure._kept(way(None, "c", "k"), [b"a", b"key"]))
+    assert (
+        len({*kept, *cure._fingerprints(way("b", "c", "k"), [b"bundle", b"certificate", b"k"])})
+        == 4
+    )
+    assert not any(
+        b"key" in each for each in cure._fingerprints(way(None, "c", "k"), [b"a", b"key"])
+    )
 
 
 def test_an_encrypted_key_is_left_to_requests(hosts, tmp_path, monkeypatch):
@@ -324,7 +329,7 @@ def test_a_lent_context_refuses_whatever_would_change_it(hosts):
     cure.preload(str(hosts.ca_file))
     [slot] = cure._slots.values()
     context = slot.lent[1]
-    before = cure._look(context)
+    before = cure._settings_of(context)
     for change in (
         lambda: context.load_verify_locations(str(hosts.ca_file)),
         lambda: context.load_default_certs(),
@@ -343,7 +348,7 @@ def test_a_lent_context_refuses_whatever_would_change_it(hosts):
     ):
         with pytest.raises(cure.SharedContextError, match="is refused"):
             change()
-    assert cure._look(context) == before and isinstance(context, ssl.SSLContext)
+    assert cure._settings_of(context) == before and isinstance(context, ssl.SSLContext)
     assert context.cert_store_stats()["x509"] == 1
 
 
@@ -353,7 +358,7 @@ def test_a_lent_context_refuses_whatever_would_change_it(hosts):
 @pytest.fixture
 def state(monkeypatch):
     """What a fork changes in a child, put back."""
-    for name in ("_slots", "_guard", "_alone", "_process"):
+    for name in ("_slots", "_guard", "_single_threaded", "_process"):
         monkeypatch.setattr(cure, name, getattr(cure, name))
     monkeypatch.setattr(cure, "_left_by_parent", [])
 
@@ -364,18 +369,18 @@ def test_a_child_of_a_single_thread_keeps_bundles_and_no_client(
     assert get(hosts) == "nobody" and get(hosts, cert=client(hosts, "alice", tmp_path)) == "alice"
     assert cure.stats()["contexts"] == 2
     parents = cure._slots
-    monkeypatch.setattr(cure, "_alone", True)
+    monkeypatch.setattr(cure, "_single_threaded", True)
     cure._in_child()
     [(way, slot)] = cure._slots.items()
     assert not way.client and slot is not parents[way] and slot.lent is parents[way].lent
-    assert cure._left_by_parent == [] and cure.stats()["loads"] == 0 and not cure._alone
+    assert cure._left_by_parent == [] and cure.stats()["loads"] == 0 and not cure._single_threaded
     assert get(hosts) == "nobody" and told() == (0, 1, {})
 
 
 def test_a_child_of_several_threads_keeps_nothing_and_frees_nothing(hosts, state, monkeypatch):
     cure.preload(str(hosts.ca_file))
     parents = cure._slots
-    monkeypatch.setattr(cure, "_alone", False)
+    monkeypatch.setattr(cure, "_single_threaded", False)
     cure._in_child()
     assert cure._slots == {} and cure._left_by_parent == [parents]
     assert get(hosts) == "nobody" and told() == (1, 1, {})
@@ -385,10 +390,10 @@ def test_a_fork_is_of_a_single_thread_where_no_other_runs(state, monkeypatch):
     for threads, alone in (({1: None}, True), ({1: None, 2: None}, False)):
         monkeypatch.setattr(cure.sys, "_current_frames", lambda threads=threads: threads)
         cure._before_fork()
-        assert cure._alone is alone
-    cure._alone = True
+        assert cure._single_threaded is alone
+    cure._single_threaded = True
     cure._in_parent()
-    assert not cure._alone
+    assert not cure._single_threaded
 
 
 def test_a_fork_of_which_python_was_not_told_is_seen_when_something_is_lent(hosts, state):

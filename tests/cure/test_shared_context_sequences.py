@@ -35,7 +35,7 @@ def test_no_sequence_comes_to_something_else(world, of_requests, of_urllib3, exa
 def test_the_sequences_find_a_cure_that_does_not_look_at_files_again(world, tmp_path):
     """The control."""
     right, blind = CURE.read_text(), "if lent:"
-    looks = "if lent and lent[0] == kept and lent[2] == _look(lent[1]):"
+    looks = "if lent and lent[0] == fingerprints and lent[2] == _settings_of(lent[1]):"
     assert looks in right
     (tmp_path / "shared_context.py").write_text(right.replace(looks, blind))
     done = sequences(world, tmp_path, "2.34.2", "2.8.0", 100)

@@ -220,7 +220,7 @@ LATE_PATCH = ("recursion", "_wrap_socket() argument")
 
 
 def chapter(number):
-    """Where a chapter is to be read."""
+    """Return where a chapter is to be read."""
     file, title = CHAPTERS[number]
     if not ADDRESS:
         return "chapter %d, %s, of The curious case of slow HTTPS in Python" % (number, title)
@@ -228,42 +228,43 @@ def chapter(number):
 
 
 def advise(name, saves="", **values):
-    """One thing to change: what ADVICE has of that name, with these values in it."""
-    case, number, remove, add, package, what = ADVICE[name]
-    texts = {"what": what % values, "remove": remove % values, "add": add % values}
+    """Return one thing to change: what ADVICE has of that name, with these values in it."""
+    case, number, remove, add, package, sentence = ADVICE[name]
+    texts = {"what": sentence % values, "remove": remove % values, "add": add % values}
     texts.update(id=name, case=case, package=package % values, saves=saves)
     return dict(texts, chapter=chapter(number))
 
 
-def advice_on_loop(found):
+def advice_on_loop(results):
     advice, of_block = [], []
-    for row in found["clients"]:
-        loop, error = found["loop"]["name"], readable(row["error"]).lower()
+    for row in results["clients"]:
+        loop, error = results["loop"]["name"], readable(row["error"]).lower()
         names = dict(row, loop=loop, patch=PATCHES[loop])
         if row["verdict"] == UNPATCHED:
             advice.append(advise("patch", **names))
         elif row["verdict"] == CANNOT_TELL and any(sign in error for sign in LATE_PATCH):
             advice.append(advise("patch-first", **names))
         elif row["verdict"] == BLOCKED and row["imported"]:
-            of_block = of_block or advice_on_block(found, names)
-    trap = [advise("trap", package=UPGRADES["google/auth/"])] if found["trap"] else []
+            of_block = of_block or advice_on_block(results, names)
+    trap = [advise("trap", package=UPGRADES["google/auth/"])] if results["trap"] else []
     return advice + of_block + trap
 
 
-def advice_on_block(found, names):
-    """names: the row of the client that is blocked, and what sentences say of its loop."""
+def advice_on_block(results, names):
+    """Return what frees a loop that is blocked. names: the row of the client that is blocked, and
+    what sentences say of its loop."""
     advice, saves, socket = [], {}, str(names["socket"])
-    for each in found["cures"]:
-        if each["verdict"] == FREE:
-            numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], each["wall_s"])
+    for row in results["cures"]:
+        if row["verdict"] == FREE:
+            numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], row["wall_s"])
             text = "two requests that take %.1f s each: %.2f s now, %.2f s with it"
-            saves[each["cure"]] = text % numbers
-    providers = dict((each["name"], each["by"]) for each in found["provides"])
+            saves[row["cure"]] = text % numbers
+    providers = dict((row["name"], row["by"]) for row in results["provides"])
     if providers.get("urllib3's SSLContext") == "pyOpenSSL":
         cure = "extract_from_urllib3()"
-        by = found["injections"][-1] if found["injections"] else {"file": "", "text": ""}
-        names.update(by, by=injected_by(by))
-        packages = [UPGRADES[place] for place in UPGRADES if by["file"].startswith(place)]
+        injection = results["injections"][-1] if results["injections"] else {"file": "", "text": ""}
+        names.update(injection, by=injected_by(injection))
+        packages = [UPGRADES[place] for place in UPGRADES if injection["file"].startswith(place)]
         names["package"] = "".join(packages)
         names["without"] = " Without that call the loop runs on." if cure in saves else ""
         advice.append(advise("injected", saves.get(cure, ""), **names))
@@ -271,53 +272,54 @@ def advice_on_block(found, names):
         advice.append(advise("through-pyopenssl", **names))
     elif socket.startswith("ssl."):
         advice.append(advise("standard-socket", **names))
-    known = (("gevent's SSLContext", "gevents-context"), ("patch_select()", "patch-select"))
-    for cure, name in known:
+    candidates = (("gevent's SSLContext", "gevents-context"), ("patch_select()", "patch-select"))
+    for cure, name in candidates:
         if cure in saves:
             advice.append(advise(name, saves[cure]))
     return advice + [advise("patch-everything", **names)]
 
 
 def injected_by(injection):
-    """Who injected pyOpenSSL, as the beginning of a sentence."""
-    what = "pyOpenSSL was injected into urllib3"
+    """Return who injected pyOpenSSL, as the beginning of a sentence."""
+    sentence = "pyOpenSSL was injected into urllib3"
     if injection["file"]:
-        where = "%(file)s:%(line)s" % injection
-        what += " by " + where
-        if injection["from"] and not where.endswith(injection["from"]):
-            what += ", called from %(from)s" % injection
-    return what
+        place = "%(file)s:%(line)s" % injection
+        sentence += " by " + place
+        if injection["from"] and not place.endswith(injection["from"]):
+            sentence += ", called from %(from)s" % injection
+    return sentence
 
 
-def advice_on_waits(found):
-    """What waits ask for that stop a loop: of clients that do not await, and of anything else."""
-    counts = found["counts"]
+def advice_on_waits(results):
+    """Return the advice on waits that stop a loop: of clients that do not await, and of anything
+    else."""
+    counts = results["counts"]
     blocked = counts["blocked"]
     if blocked["waiting_s"] < LOOP_BLOCKED_FROM_S:
         blocked = counts["silent"]
     names = [name for name, _ in blocked["clients"]]
-    clients, why = " and ".join(names) or "The program", "%s has patched nothing there"
+    clients, reason = " and ".join(names) or "The program", "%s has patched nothing there"
     if blocked is counts["silent"] and not names and counts["own_tls"]:  # C has no frame to name
         clients += " (in %s, which brings TLS of its own?)" % " or ".join(counts["own_tls"])
-        why = "what waits in C no patch of %s's reaches"
+        reason = "what waits in C no patch of %s's reaches"
     places = ", ".join(place for place, _ in blocked["at"][:3]) or "in code that cannot be named"
     names = dict(by=blocked["by"], clients=clients, places="called at " + places)
-    names["why"] = why % blocked["by"]
+    names["why"] = reason % blocked["by"]
     if blocked["by"] == "gevent" and "psycopg2" in clients:
         return [advise("psycogreen", **names)]
     if blocked["by"] in PATCHES:
         line = IN_A_THREAD[blocked["by"]]
         return [advise("in-a-thread", line=line, **names)]
-    known = {"trio": "trio.to_thread.run_sync"}
-    return [advise("asyncio", to_thread=known.get(blocked["by"], "asyncio.to_thread"), **names)]
+    functions = {"trio": "trio.to_thread.run_sync"}
+    return [advise("asyncio", to_thread=functions.get(blocked["by"], "asyncio.to_thread"), **names)]
 
 
-def advice_on_failures(found):
-    """What goes with connections none of which came through, where it is known."""
-    loop, counts = found["loop"], found.get("counts") or {}
-    # Whoever came second stands in ssl; urllib3 may have kept the first.
-    left = any("truststore" in str(each["class"]) for each in found["provides"])
-    if loop and loop["patched"] and (counts.get("truststore") or left):
+def advice_on_failures(results):
+    """Return the advice if no connection came through, as far as the reason is known."""
+    loop, counts = results["loop"], results.get("counts") or {}
+    # The injection that came second is in ssl; urllib3 may have kept the first.
+    provided = any("truststore" in str(row["class"]) for row in results["provides"])
+    if loop and loop["patched"] and (counts.get("truststore") or provided):
         return [advise("not-together", loop=loop["name"], remove=INJECTS)]
     return []
 
@@ -330,14 +332,14 @@ _OF_TRUSTSTORE = (
 )
 
 
-def of_lock(found, by):
-    """Whose lock it is that handshakes wait for, and what to change, for sockets of a module."""
+def of_lock(results, module):
+    """Return whose lock handshakes wait for, and what to change, for sockets of a module."""
     names = {"remove": ""}
-    if "truststore" in by:
+    if "truststore" in module:
         names["whose"] = _OF_TRUSTSTORE
-        if is_injected(found):  # and ssl.create_default_context() makes truststore's, too
+        if is_injected(results):  # and ssl.create_default_context() makes truststore's, too
             names.update(remove=INJECTS, line="")
-    elif by == "ssl":
+    elif module == "ssl":
         names["whose"] = " ssl holds none: it is the program's own, or that of a class of its own."
         names["line"] = (
             "context.wrap_socket(..., do_handshake_on_connect=False)  # do_handshake() comes "
@@ -346,21 +348,21 @@ def of_lock(found, by):
     return names
 
 
-def is_injected(found):
-    """Whether truststore, or the copy of it in pip, is in the place of ssl's contexts."""
+def is_injected(results):
+    """Return whether truststore, or the copy of it in pip, is in the place of ssl's contexts."""
     return any(
-        each["name"] == "ssl.SSLContext" and "truststore" in str(each["class"])
-        for each in found["provides"]
+        row["name"] == "ssl.SSLContext" and "truststore" in str(row["class"])
+        for row in results["provides"]
     )
 
 
-def advice_on_others(found, verdicts):
-    """What the illnesses of the fourth case ask for."""
-    counts, advice = found["counts"], []
+def advice_on_others(results, verdicts):
+    """Return the advice on the illnesses of the fourth case."""
+    counts, advice = results["counts"], []
     line = "context = ssl.create_default_context()  # once, for all clients"
     if verdicts["handshakes"] == ONE_AT_A_TIME:
         names = dict(counts["queue"], line=line, whose="")
-        names.update(of_lock(found, names["by"]))
+        names.update(of_lock(results, names["by"]))
         advice.append(advise("lock", **names))
     if verdicts["loads on the loop"] == HELD_UP:
         names = dict(
@@ -372,7 +374,7 @@ def advice_on_others(found, verdicts):
                 names["line"] = line_of_context(line, row)
         advice.append(advise("loop-loads", where=place_in(names["at"]), **names))
     if verdicts["contexts"] == ONE_FOR_EACH:
-        row = max(counts["clients"], key=lambda each: each["alive"])
+        row = max(counts["clients"], key=lambda row: row["alive"])
         names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
         names["client"] = row["client"] or "the program"
         name = library_between(row) or {"botocore": "boto3"}.get(row["client"], row["client"])
@@ -385,31 +387,31 @@ def advice_on_others(found, verdicts):
 
 
 def place_in(places):
-    """The first of some places, as the end of a sentence."""
+    """Return the first of some places, as the end of a sentence."""
     return ", at %s" % places[0][0] if places else ""
 
 
-def advice_on_counts(found, verdict):
-    """What a run's loads ask for: first what risks nothing."""
-    rows = [row for row in found["counts"]["clients"] if row["loads"] > row["needed"] + 1]
+def advice_on_counts(results, verdict):
+    """Yield the advice on a run's loads, first what risks nothing."""
+    rows = [row for row in results["counts"]["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
-    injected = is_injected(found)
-    for each in advice_on_closings(found):
-        yield each
+    injected = is_injected(results)
+    for change in advice_on_closings(results):
+        yield change
     for row in rows:
         larger, keep = larger_pool(row), keep_one(row)
-        if row["client"] in ("requests", "botocore") and is_shared(row, found["counts"]):
+        if row["client"] in ("requests", "botocore") and is_shared(row, results["counts"]):
             keep = None  # one Session for many connections: it is kept
         if row["client"] != "requests" and larger:
             keep = None
         through = library_between(row)
-        where = ", called by %s" % through if through else ""
-        where += ", from %s" % row["at"][0][0] if row["at"] else ""
+        place = ", called by %s" % through if through else ""
+        place += ", from %s" % row["at"][0][0] if row["at"] else ""
         loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
-        names = dict(row, where=where, loads=loads)
+        names = dict(row, where=place, loads=loads)
         names["client"] = row["client"] or "The program"
-        by_truststore = any("truststore" in by for by, _ in row["by"])
+        by_truststore = any("truststore" in module for module, _ in row["by"])
         nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
         if injected and nothing_to_keep:
             names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
@@ -419,54 +421,54 @@ def advice_on_counts(found, verdict):
             line = "context = ssl.create_default_context()  # on Linux; once, for all"
             yield advise("loads-late", line=line, remove="", instead="", once="", **names)
             continue
-        for name, told in ("keep-one", keep), ("larger-pool", larger):
-            if told is None:
+        for name, pair in ("keep-one", keep), ("larger-pool", larger):
+            if pair is None:
                 continue
-            line, sentence = told
+            line, sentence = pair
             if injected:
                 sentence += " (truststore loads the system's once more in each handshake.)"
-            tried = found.get("tried", {}).get(trial_of(name, row))
+            tried = results.get("tried", {}).get(trial_of(name, row))
             if verdict == REPEATED and not tried:
                 sentence += " What that saves could not be tried, so nothing is promised."
             saves = saves_of(tried) if tried else ""
             if tried and tried["then"]["loads"] >= tried["now"]["loads"]:
                 sentence, saves = sentence + NO_FEWER % tried["at_once"], ""
             yield advise(name, saves, **dict(names, line=line, sentence=sentence))
-    for each in found["counts"]["http2"]:
-        line = MULTIPLEXED.get(each["client"], "")
-        yield advise("one-connection", **dict(each, line=line, client=each["client"] or "A client"))
+    for host in results["counts"]["http2"]:
+        line = MULTIPLEXED.get(host["client"], "")
+        yield advise("one-connection", **dict(host, line=line, client=host["client"] or "A client"))
     # pyOpenSSL brings another OpenSSL than Python's.
-    dear = [row for row in rows if row["loads"] >= DEAR_LOADS_FROM]
-    dear = [row for row in dear if row["load_ms"] >= DEAR_FROM_MS * row["loads"]]
-    bys = [by for row in dear for by, _ in row["by"]]
-    names = set("pyOpenSSL" if by.startswith("OpenSSL") else "ssl" for by in bys)
-    if any(" 3.0." in str(found["openssl"].get(name)) for name in names):
+    costly = [row for row in rows if row["loads"] >= DEAR_LOADS_FROM]
+    costly = [row for row in costly if row["load_ms"] >= DEAR_FROM_MS * row["loads"]]
+    modules = [module for row in costly for module, _ in row["by"]]
+    names = set("pyOpenSSL" if module.startswith("OpenSSL") else "ssl" for module in modules)
+    if any(" 3.0." in str(results["openssl"].get(name)) for name in names):
         yield advise("another-openssl")
-    python = tuple(int(part) for part in found["python"].split(".")[:2])
+    python = tuple(int(part) for part in results["python"].split(".")[:2])
     if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not injected:
         cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
         yield advise("share-context", line=cure)
 
 
 def keep_one(row):
-    """(line, sentence) of what makes the client of a row of `counted` load once: the program's own
-    call where its line has one, with its arguments."""
+    """Return (line, sentence) of what makes the client of a row of `counted` load once: the
+    program's own call if its line has one, with its arguments."""
     line, sentence = KEEP.get(row["client"], _OTHERS)
     both = row["awaits"] and row["awaits"] < row["loads"]
-    line, own = with_trust(line, row), None if both else own_call(row)
+    line, call = with_trust(line, row), None if both else own_call(row)
     if row["awaits"]:
         awaiting = line.replace(".Client()", ".AsyncClient()")
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
         sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
     library = library_between(row) or (row["client"] if row["client"] not in KEEP else None)
     if library:
-        maker, told = taken_by(library)
+        maker, note = taken_by(library)
         if maker and LIBRARIES[library][1] is None:
-            return "client = %s(...)  # once" % maker, told
-        sentence = told + " " + sentence
+            return "client = %s(...)  # once" % maker, note
+        sentence = note + " " + sentence
         return ("client = %s(...)  # once" % maker if maker else line), sentence
-    if own:
-        line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", own)
+    if call:
+        line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         return line + "  # once, before the work begins", sentence
     if not both and line.endswith("Client()"):
         line = line[:-1] + verify_of(row) + ")"
@@ -474,19 +476,20 @@ def keep_one(row):
 
 
 def verify_of(row):
-    """The argument by which a client of httpx takes what httpx.get was given; "" for none."""
+    """Return the argument by which a client of httpx takes what httpx.get was given; "" for
+    none."""
     place = row["at"][0][0] if row["at"] else None
     call = (place and call_at(place, CALLS)) or ""
-    own = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
-    if own:
-        return own.group()
+    match = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
+    if match:
+        return match.group()
     context = with_trust("ssl.create_default_context()", row)
     return "verify=" + context if "cafile" in context else ""
 
 
 def own_call(row):
-    """The program's own call that made what is to be kept, as it stands there; None where the line
-    that is named has none, or takes what only a pool of one's own could hold."""
+    """Return the program's own call that made what is to be kept, as it stands there; None if the
+    line that is named has none, or takes what only a pool of one's own could hold."""
     if not row["at"]:
         return None
     call = call_at(row["at"][0][0], MAKERS.get(row["client"], "").split())
@@ -499,26 +502,27 @@ def own_call(row):
 
 
 def line_of_context(line, row):
-    """The line that makes one context: the program's own call, or one with its certificates."""
-    own = own_call(row) if row["client"] is None else None
-    return "context = %s  # once, for all clients" % own if own else with_trust(line, row)
+    """Return the line that makes one context: the program's own call, or one with its
+    certificates."""
+    call = own_call(row) if row["client"] is None else None
+    return "context = %s  # once, for all clients" % call if call else with_trust(line, row)
 
 
 CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
 
 
 def call_at(place, names):
-    """The text of a call of one of some functions on a line of a program, "file.py:3", with its
-    arguments, in one line; None where there is none, or it cannot be told."""
+    """Return the text of a call of one of some functions on a line of a program, "file.py:3", with
+    its arguments, in one line; None if there is none, or it cannot be told."""
     path, _, number = place.rpartition(":")
     lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
     text = "".join(lines)
     first = len(lines[0]) if lines else 0
-    for found in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
-        if found.start() >= first or found.group().rpartition(".")[2] not in names:
+    for match in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
+        if match.start() >= first or match.group().rpartition(".")[2] not in names:
             continue
         depth, quote = 0, None
-        for end in range(found.end(), len(text)):
+        for end in range(match.end(), len(text)):
             letter = text[end]
             if quote:
                 quote = None if letter == quote else quote
@@ -528,16 +532,17 @@ def call_at(place, names):
                 break
             depth += 0 if quote else (letter in "([{") - (letter in ")]}")
             if depth == 0 and not quote:
-                return " ".join(text[found.start() : end + 1].split())
+                return " ".join(text[match.start() : end + 1].split())
     return None
 
 
 def with_trust(text, row):
-    """A line that makes a context with the certificates that the program names, if it does."""
+    """Return a line that makes a context with the certificates that the program names, if it
+    does."""
     trust = row["trusts"][0][0] if row["trusts"] else None
     default = trust in (None, "system") or trust.startswith("data ") or "certifi" in trust
     named = [os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
-    default = default or trust in [os.path.realpath(each) for each in named if each]
+    default = default or trust in [os.path.realpath(path) for path in named if path]
     default = default or os.path.basename(trust) in ("ca-certificates.crt", "cert.pem")
     if default:
         return text
@@ -545,12 +550,16 @@ def with_trust(text, row):
     return text.replace("ssl.create_default_context()", context)
 
 
-def advice_on_closings(found):
-    """What connections ask for that are ended with each reply."""
-    counts = found["counts"]
+def advice_on_closings(results):
+    """Yield the advice on connections that are ended with each reply."""
+    counts = results["counts"]
     for row in counts["clients"]:
-        by = max(row["closed"], key=row["closed"].get) if row["closed"] else None
-        if by is None or row["closed"][by] < TOO_MANY_FROM or row["connections"] < TOO_MANY_FROM:
+        side = max(row["closed"], key=row["closed"].get) if row["closed"] else None
+        if (
+            side is None
+            or row["closed"][side] < TOO_MANY_FROM
+            or row["connections"] < TOO_MANY_FROM
+        ):
             continue
         share = row["connections"] / max(counts["connections"], 1)
         names = dict(
@@ -559,44 +568,45 @@ def advice_on_closings(found):
             loads=several(row["loads"], "load"), ms=share * counts["handshake_ms"],
             s=share * counts["handshake_s"], keep=EACH_ONCE if is_made_anew(row) else "",
         )  # fmt: skip
-        tried = found.get("tried", {}).get("connection-close")
-        saves = saves_of(tried) if tried and by == "program" else ""
-        yield advise("connection-close" if by == "program" else "server-closes", saves, **names)
+        tried = results.get("tried", {}).get("connection-close")
+        saves = saves_of(tried) if tried and side == "program" else ""
+        yield advise("connection-close" if side == "program" else "server-closes", saves, **names)
 
 
 def is_made_anew(row):
-    """Whether each connection of a row of `counted` that asked for its end was made for that."""
+    """Return whether each connection of a row of `counted` that asked for its end was made for
+    that."""
     return 0 < row["closers"] == row["closed"].get("program")
 
 
 def library_between(row):
-    """The library that called the client of a row of `counted`; None where the program did."""
+    """Return the library that called the client of a row of `counted`; None if the program did."""
     return row["through"] if row["through"] != row["client"] else None
 
 
 def trial_of(name, row):
-    """What `try_changes` calls the trial of a change; None where it has none."""
+    """Return what `try_changes` calls the trial of a change; None if it has none."""
     if name == "larger-pool":
         return {"requests": name, "urllib3": "urllib3"}.get(row["client"])
     return row["client"] or ITS_OWN
 
 
 def larger_pool(row):
-    """(line, sentence) of what would have kept connections that were closed for want of a place, of
-    a row of `counted`; None where none were."""
+    """Return (line, sentence) of what would have kept connections that were closed for want of a
+    place, of a row of `counted`; None if none were."""
     options = OPTIONS.get(row["client"], {})
-    why = [what for what in wanting(row) if what in options]
-    if not why:
+    kinds = [kind for kind in wanting(row) if kind in options]
+    if not kinds:
         return None
-    line = ", ".join("%s=%d" % (options[what], row["wanted"][what]) for what in why)
-    told = [_WANTING[what] % dict(
-        wanted=row["wanted"][what], size=row["size"][what], times=row[what]
-    ) for what in why]  # fmt: skip
-    return LARGER[row["client"]] % line, " ".join(told)
+    line = ", ".join("%s=%d" % (options[kind], row["wanted"][kind]) for kind in kinds)
+    sentences = [_WANTING[kind] % dict(
+        wanted=row["wanted"][kind], size=row["size"][kind], times=row[kind]
+    ) for kind in kinds]  # fmt: skip
+    return LARGER[row["client"]] % line, " ".join(sentences)
 
 
 def saves_of(tried):
-    """What was seen to be saved, in words."""
+    """Return what was seen to be saved, in words."""
     numbers = (requests_of(tried), several(tried["now"]["loads"], "load"), tried["now"]["cpu_ms"])
     numbers += (several(tried["then"]["loads"], "load"), tried["then"]["cpu_ms"])
     text = "tried here, against the doctor's own server: of %s, %s and %.0f ms of CPU; "
@@ -610,18 +620,22 @@ def requests_of(tried):
     return text + (", %d at once" % tried["at_once"] if tried["at_once"] > 1 else "")
 
 
-def advice_on_trials(found):
-    """What trials ask for where nobody has seen the program at work."""
-    again = [row for row in judged_rows(found["loads"], found["program"]) if not row["error"]]
-    again = [row["client"] for row in again if sum(row["by_connection"]) >= 3 or row["by_call"]]
-    if again:
-        clients = " and ".join(again)
-        return [advise("run-it", clients=clients, program=found["program"] or "your_program.py")]
+def advice_on_trials(results):
+    """Return the advice on trials, of a program that nobody has seen at work."""
+    repeated = [
+        row for row in judged_rows(results["loads"], results["program"]) if not row["error"]
+    ]
+    repeated = [
+        row["client"] for row in repeated if sum(row["by_connection"]) >= 3 or row["by_call"]
+    ]
+    if repeated:
+        clients = " and ".join(repeated)
+        return [advise("run-it", clients=clients, program=results["program"] or "your_program.py")]
     return []
 
 
-def advice_on_http(found):
-    http = found["http"]
+def advice_on_http(results):
+    http = results["http"]
     old = [row for row in http["clients"] if str(row["version"]).startswith("HTTP/1")]
     if http["offers"] != "h2" or not old or old[0]["error"]:
         return []

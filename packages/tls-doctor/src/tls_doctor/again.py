@@ -19,16 +19,16 @@ PLACES = 1000
 
 
 def keep_connections(module):
-    """Sessions of requests share one pool of connections, as one that is kept would have it. An
-    adapter of the program's own stays as it is."""
-    adapter, kept = module.HTTPAdapter, {}
-    make, leave = adapter.init_poolmanager, adapter.close
+    """Have sessions of requests share one pool of connections, as one session that is kept would.
+    An adapter of the program's own stays as it is."""
+    adapter, pools = module.HTTPAdapter, {}
+    original, leave = adapter.init_poolmanager, adapter.close
 
     def init_poolmanager(self, *args, **kwargs):
-        make(self, *args, **kwargs)
+        original(self, *args, **kwargs)
         if type(self) is adapter:
             key = os.getpid(), args, tuple(sorted(kwargs.items()))  # no child takes ours
-            self.poolmanager = kept.setdefault(key, self.poolmanager)
+            self.poolmanager = pools.setdefault(key, self.poolmanager)
 
     def close(self):
         if type(self) is not adapter:
@@ -38,24 +38,24 @@ def keep_connections(module):
 
 
 def keep_all_connections(module):
-    """Pools of requests have a place for every connection, as a larger one would have, and keep
+    """Give pools of requests a place for every connection, as a larger one would have, and keep
     those to every host. An adapter of the program's own stays as it is."""
     adapter = module.HTTPAdapter
-    make = adapter.init_poolmanager
+    original = adapter.init_poolmanager
 
     def init_poolmanager(self, connections, maxsize, block=False, **options):
         if type(self) is adapter and not block:
             connections, maxsize = max(connections, PLACES), max(maxsize, PLACES)
-        make(self, connections, maxsize, block=block, **options)
+        original(self, connections, maxsize, block=block, **options)
 
     adapter.init_poolmanager = init_poolmanager
 
 
 def one_of_each(function):
-    """A function that makes a context once for each set of arguments and each process."""
-    made, lock = {}, {}
+    """Return a function that makes a context once for each set of arguments and each process."""
+    contexts, lock = {}, {}
 
-    def make(*args, **kwargs):
+    def make_once(*args, **kwargs):
         import threading  # not before the program has the chance to patch it
 
         key = os.getpid(), args, tuple(sorted(kwargs.items()))
@@ -64,11 +64,11 @@ def one_of_each(function):
         except TypeError:  # what cannot be compared
             return function(*args, **kwargs)
         with lock.setdefault(os.getpid(), threading.Lock()):
-            if key not in made:
-                made[key] = function(*args, **kwargs)
-            return made[key]
+            if key not in contexts:
+                contexts[key] = function(*args, **kwargs)
+            return contexts[key]
 
-    return make
+    return make_once
 
 
 def one_context_of_httpx(module):
@@ -84,51 +84,58 @@ def one_context_of_httplib2(module):
 
 
 def one_context_of_tornado(module):
-    """Requests that name the same certificates get one context."""
-    kind, made = module._HTTPConnection, {}
-    make = kind._get_ssl_options
+    """Give requests that name the same certificates one context."""
+    kind, contexts = module._HTTPConnection, {}
+    original = kind._get_ssl_options
 
     def _get_ssl_options(self, scheme):
-        asked = self.request
-        if scheme != "https" or asked.ssl_options is not None:
-            return make(self, scheme)
-        key = os.getpid(), asked.validate_cert, asked.ca_certs, asked.client_cert, asked.client_key
-        if key not in made:
-            made[key] = make(self, scheme)
-        return made[key]
+        request = self.request
+        if scheme != "https" or request.ssl_options is not None:
+            return original(self, scheme)
+        key = (
+            os.getpid(),
+            request.validate_cert,
+            request.ca_certs,
+            request.client_cert,
+            request.client_key,
+        )
+        if key not in contexts:
+            contexts[key] = original(self, scheme)
+        return contexts[key]
 
     kind._get_ssl_options = _get_ssl_options
 
 
 def one_client_of_botocore(module):
-    """Clients with the same settings share one pool of connections, as one that is kept has it."""
-    kind, kept = module.URLLib3Session, {}
-    make = kind.__init__
+    """Have clients with the same settings share one pool of connections, as one that is kept
+    would."""
+    kind, managers = module.URLLib3Session, {}
+    original = kind.__init__
 
     def __init__(self, *args, **kwargs):
-        make(self, *args, **kwargs)
+        original(self, *args, **kwargs)
         key = os.getpid(), repr(args), repr(sorted(kwargs.items()))
-        self._manager = kept.setdefault(key, self._manager)
+        self._manager = managers.setdefault(key, self._manager)
 
     kind.__init__, kind.close = __init__, lambda self: None
 
 
 def one_context_of_a_line(module):
-    """Each line of the program that makes contexts makes one, for the same arguments."""
-    make, lines = module.create_default_context, {}
+    """Have each line of the program that makes contexts make one, for the same arguments."""
+    original, lines = module.create_default_context, {}
 
     def create_default_context(*args, **kwargs):
         caller = sys._getframe(1)
         if is_library(caller.f_code.co_filename):
-            return make(*args, **kwargs)
+            return original(*args, **kwargs)
         line = caller.f_code, caller.f_lineno
-        return lines.setdefault(line, one_of_each(make))(*args, **kwargs)
+        return lines.setdefault(line, one_of_each(original))(*args, **kwargs)
 
     module.create_default_context = create_default_context
 
 
 def one_context_of_pools(module):
-    """Pools that the program makes by itself get one context for each file of certificates."""
+    """Give pools that the program makes by itself one context for each file of certificates."""
     import ssl
 
     context = one_of_each(ssl.create_default_context)
@@ -136,14 +143,14 @@ def one_context_of_pools(module):
     verifies = (None, ssl.CERT_REQUIRED, "CERT_REQUIRED", "REQUIRED")
 
     def with_context(kind):
-        make = kind.__init__
+        original = kind.__init__
 
         def __init__(self, *args, **options):
             caller = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
             plain = options.get("cert_reqs") in verifies and not any(map(options.get, needs))
             if caller not in ("requests", "urllib3") and plain:
                 options["ssl_context"] = context(cafile=options.pop("ca_certs", None))
-            make(self, *args, **options)
+            original(self, *args, **options)
 
         kind.__init__ = __init__
 
@@ -156,12 +163,12 @@ def no_injection(module):
 
 
 def no_closing(module):
-    """Requests go without the header that has their connection closed."""
+    """Have requests go without the header that closes their connection."""
     kind = module.HTTPConnection
-    put = kind.putheader
+    original = kind.putheader
 
     def putheader(connection, header, *values):
-        return None if says_close(header, values) else put(connection, header, *values)
+        return None if says_close(header, values) else original(connection, header, *values)
 
     kind.putheader = putheader
 
@@ -188,16 +195,16 @@ APPLIED = {
 
 
 def to_apply(changes):
-    """{module: function that changes it} of the names of some changes."""
-    found = {}
+    """Return {module: function that changes it} of the names of some changes."""
+    by_module = {}
     for name in changes:
         for module, change in APPLIED.get(name, {}).items():
-            found.setdefault(module, []).append(change)
+            by_module.setdefault(module, []).append(change)
 
-    def all_of(those):
-        return lambda module: [change(module) for change in those]
+    def all_of(functions):
+        return lambda module: [change(module) for change in functions]
 
-    return dict((module, all_of(those)) for module, those in found.items())
+    return dict((module, all_of(functions)) for module, functions in by_module.items())
 
 
 def apply_first(changes):
@@ -208,11 +215,13 @@ def apply_first(changes):
 
 
 def changes_in(report):
-    """The names of the changes that a report asks for and that can be applied: clients, "injected",
-    and loops that are to patch."""
-    ids = [each["id"] for each in report["advice"]]
+    """Return the names of the changes that a report asks for and that can be applied: clients,
+    "injected", and loops that are to patch."""
+    ids = [change["id"] for change in report["advice"]]
     changes = [name for name in ill_clients(report) if name in APPLIED]
-    if any(each["id"] == "larger-pool" and "requests" in each["add"] for each in report["advice"]):
+    if any(
+        change["id"] == "larger-pool" and "requests" in change["add"] for change in report["advice"]
+    ):
         changes.append("larger-pool")
     if "connection-close" in ids and any(
         row["closed"].get("program") and row["client"] in ("requests", "urllib3")
@@ -227,8 +236,8 @@ def changes_in(report):
 
 
 def ill_clients(report):
-    """The clients whose loads are to be changed, as `try_changes` calls them."""
-    if "keep-one" not in [each["id"] for each in report["advice"]]:
+    """Return the clients whose loads are to be changed, as `try_changes` calls them."""
+    if "keep-one" not in [change["id"] for change in report["advice"]]:
         return []
     counts = report["counts"]
     rows = [row for row in counts["clients"] if not row["kept"]]
@@ -239,79 +248,81 @@ def ill_clients(report):
 
 
 def its_own(row):
-    """What contexts are called that no client makes: those that the program's own lines make, by
-    create_default_context, can be made once from outside."""
+    """Return what contexts are called that no client makes: those that the program's own lines
+    make, by create_default_context, can be made once from outside."""
     return ITS_OWN if row["default"] == row["contexts"] else "the program's other contexts"
 
 
 def run_again(report, run):
-    """What came out when the program ran again with what its report asks for, beside what was
-    promised: {"changes", "left" (clients that cannot be changed from outside), "why" (nothing ran,
-    or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises": rows of {"client",
-    "promised", "loads"}, "kept" (None: none was made)}.
+    """Return what came out when the program ran again with what its report asks for, beside what
+    was promised: {"changes", "left" (clients that cannot be changed from outside), "why" (nothing
+    ran, or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises": rows of
+    {"client", "promised", "loads"}, "kept" (None: none was made)}.
 
     run: a function of the changes that makes the second report.
     """
-    found, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
-    found["left"] = sorted(set(ill_clients(report)) - set(changes))
-    ended = report["ended"]
-    if ended["why"] or ended["raised"] or ended["status"]:
-        return dict(found, why="it did not come to a good end the first time")
+    result, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
+    result["left"] = sorted(set(ill_clients(report)) - set(changes))
+    ending = report["ended"]
+    if ending["why"] or ending["raised"] or ending["status"]:
+        return dict(result, why="it did not come to a good end the first time")
     if not changes:
-        asked = "keep-one" in [each["id"] for each in report["advice"]]
-        why = "the doctor cannot make this change from outside: make it, and run the doctor again"
-        return dict(found, why=why if asked or report["advice"] else "nothing is to be changed")
+        keeps = "keep-one" in [change["id"] for change in report["advice"]]
+        reason = (
+            "the doctor cannot make this change from outside: make it, and run the doctor again"
+        )
+        return dict(result, why=reason if keeps or report["advice"] else "nothing is to be changed")
     say("running the program again, with the change (%s)" % ", ".join(changes))
     second = run(changes)
     for name in ("loads", "cpu_ms"):
-        found[name] = [report["counts"][name], second["counts"][name]]
-    found["event loop"] = [each["verdicts"]["event loop"] for each in (report, second)]
-    before, now = by_client(report), by_client(second)
+        result[name] = [report["counts"][name], second["counts"][name]]
+    result["event loop"] = [run_report["verdicts"]["event loop"] for run_report in (report, second)]
+    loads_before, loads_now = by_client(report), by_client(second)
     # The context of urllib3's pools is made for them, as by the program.
-    own = max(0, now.get(ITS_OWN, (0, 0))[0] - before.get(ITS_OWN, (0, 0))[0])
+    own_loads = max(0, loads_now.get(ITS_OWN, (0, 0))[0] - loads_before.get(ITS_OWN, (0, 0))[0])
     for client, tried in sorted(report.get("tried", {}).items()):
         # How many threads ask at once may be another number the next time.
         if client in changes and client != "larger-pool":
-            of = "requests" if client == "connection-close" else client
-            loads, needed = now.get(of, (0, 0))
-            loads += own if client == "urllib3" else 0
-            promised = max(tried["then"]["loads"], needed)
+            counted_as = "requests" if client == "connection-close" else client
+            loads, needed_loads = loads_now.get(counted_as, (0, 0))
+            loads += own_loads if client == "urllib3" else 0
+            promised = max(tried["then"]["loads"], needed_loads)
             row = {"client": client, "promised": promised, "loads": loads}
-            found["promises"].append(row)
-    if found["promises"]:
-        found["kept"] = all(row["loads"] <= row["promised"] for row in found["promises"])
+            result["promises"].append(row)
+    if result["promises"]:
+        result["kept"] = all(row["loads"] <= row["promised"] for row in result["promises"])
     good = not (second["ended"]["raised"] or second["ended"]["why"] or second["ended"]["status"])
-    why = None if good else "with the change it did not come to a good end"
-    return dict(found, changes=changes, why=why)
+    reason = None if good else "with the change it did not come to a good end"
+    return dict(result, changes=changes, why=reason)
 
 
 def by_client(report):
-    """{client, or ITS_OWN: (loads, needed)} of a run."""
-    found = {}
+    """Return {client, or ITS_OWN: (loads, needed)} of a run."""
+    totals = {}
     for row in report["counts"]["clients"]:
         name = row["client"] or ITS_OWN
-        loads, needed = found.get(name, (0, 0))
-        found[name] = loads + row["loads"], needed + row["needed"]
-    return found
+        loads, needed_loads = totals.get(name, (0, 0))
+        totals[name] = loads + row["loads"], needed_loads + row["needed"]
+    return totals
 
 
-def again_lines(again):
-    if again["left"] and again["changes"]:
+def again_lines(comparison):
+    if comparison["left"] and comparison["changes"]:
         text = "%s: cannot be changed from outside, so nothing is promised."
-        yield wrapped(text % ", ".join(again["left"]))
-    if not again["changes"]:
-        yield wrapped("The program was not run again: %s." % again["why"])
+        yield wrapped(text % ", ".join(comparison["left"]))
+    if not comparison["changes"]:
+        yield wrapped("The program was not run again: %s." % comparison["why"])
         return
-    yield wrapped("applied from outside: %s" % ", ".join(again["changes"]))
-    if again["why"]:
-        yield wrapped("But %s." % again["why"])
-    numbers = [several(each, "load") for each in again["loads"]]
+    yield wrapped("applied from outside: %s" % ", ".join(comparison["changes"]))
+    if comparison["why"]:
+        yield wrapped("But %s." % comparison["why"])
+    numbers = [several(number, "load") for number in comparison["loads"]]
     yield wrapped("%s before, %s now" % tuple(numbers))
-    yield wrapped("%.0f ms of CPU before, %.0f ms now" % tuple(again["cpu_ms"]))
-    if again["event loop"][0] != DOES_NOT_APPLY:
-        yield wrapped("event loop: %s before, %s now" % tuple(again["event loop"]))
-    for row in again["promises"]:
+    yield wrapped("%.0f ms of CPU before, %.0f ms now" % tuple(comparison["cpu_ms"]))
+    if comparison["event loop"][0] != DOES_NOT_APPLY:
+        yield wrapped("event loop: %s before, %s now" % tuple(comparison["event loop"]))
+    for row in comparison["promises"]:
         text = "%(client)s: at most %(promised)d promised, and %(loads)d came out"
         yield wrapped(text % row)
-    if again["kept"] is not None:
-        yield wrapped("The promise was %skept." % ("" if again["kept"] else "not "))
+    if comparison["kept"] is not None:
+        yield wrapped("The promise was %skept." % ("" if comparison["kept"] else "not "))

@@ -35,25 +35,25 @@ LOOPS = ("/asyncio/base_events.py", "/asyncio/runners.py", "/uvloop/__init__.py"
 #: Of the looks that found the process at work, so many percent in a load are too many. (A look is
 #: no share of the CPU: of few looks only much can be told.)
 LOADING_FROM = 20
-#: So many looks that fail one after the other, and there is no looking at this process.
+#: If this many looks fail one after the other, the process cannot be looked at.
 IN_A_ROW = 10
 
 
 def attach(pid, seconds, share):
-    """Where a running process stands, read from outside: a dictionary with the looks, how many of
-    them found a greenlet blocked or a load under way, the stack that shows it, what read it ("by"),
-    and the exit status."""
+    """Return where a running process stands, read from outside: a dictionary with the looks, how
+    many of them found a greenlet blocked or a load under way, the stack that shows it, what read it
+    ("by"), and the exit status."""
     if is_gone(pid):
         raise Trouble("there is no process %d" % pid)
-    stacks, by = reader(pid)
-    looks, busy, loop, until = [], 0, None, clock() + seconds
-    failed, why, stood = 0, None, set()
-    while clock() < until:
+    stacks, tool = reader(pid)
+    samples, busy, loop, deadline = [], 0, None, clock() + seconds
+    failed, last_trouble, previous = 0, None, set()
+    while clock() < deadline:
         started = clock()
         try:
             threads = stacks()
         except Trouble as trouble:  # perhaps because the process ran on while it was read
-            failed, why = failed + 1, trouble
+            failed, last_trouble = failed + 1, trouble
             if failed == IN_A_ROW:
                 raise
             time.sleep(0.1)
@@ -61,32 +61,35 @@ def attach(pid, seconds, share):
         if threads is None:
             break  # it has ended meanwhile
         failed, loop = 0, loop or has_gevent(pid)  # which may be imported later
-        look = dict((kind_of(each, loop), each["frames"]) for each in threads)
-        waiting = dict((stack_of(each), each) for each in threads if keeps_loop(each, loop))
-        look.update(("kept", waiting[stack]["frames"]) for stack in waiting if stack in stood)
-        stood = set(waiting)
-        looks.append(look)
-        busy += any(each.get("active") for each in threads)
+        sample = dict((kind_of(thread, loop), thread["frames"]) for thread in threads)
+        waiting = dict((stack_of(thread), thread) for thread in threads if keeps_loop(thread, loop))
+        sample.update(("kept", waiting[stack]["frames"]) for stack in waiting if stack in previous)
+        previous = set(waiting)
+        samples.append(sample)
+        busy += any(thread.get("active") for thread in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
-    if not looks:
-        raise why or Trouble("process %d ended before anything was seen of it" % pid)
-    seen = dict((what, sum(what in look for look in looks)) for what, _, _ in SIGHTS)
-    status = 2 if seen["perhaps blocked"] >= 2 else 0
-    loading = 100.0 * seen["loading"] / max(busy, seen["loading"], 1)
-    if max(seen["blocked"], seen["not patched"], seen["kept"]) >= 2 or (
-        seen["loading"] >= 3 and loading > max(share, LOADING_FROM)
+    if not samples:
+        raise last_trouble or Trouble("process %d ended before anything was seen of it" % pid)
+    sightings = dict((sight, sum(sight in sample for sample in samples)) for sight, _, _ in SIGHTS)
+    status = 2 if sightings["perhaps blocked"] >= 2 else 0
+    loading = 100.0 * sightings["loading"] / max(busy, sightings["loading"], 1)
+    if max(sightings["blocked"], sightings["not patched"], sightings["kept"]) >= 2 or (
+        sightings["loading"] >= 3 and loading > max(share, LOADING_FROM)
     ):
         status = 1  # one look alone may have met a wait of a millisecond
-    shown = [look[what] for what, _, _ in SIGHTS for look in looks if what in look] or [[]]
-    stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in shown[0]]
+    evidence = [
+        sample[sight] for sight, _, _ in SIGHTS for sample in samples if sight in sample
+    ] or [[]]
+    stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in evidence[0]]
     return dict(
-        pid=pid, by=by, gevent=loop, looks=len(looks), busy=busy, seen=seen, share_stated=share,
-        stack=stack[::-1], exit_status=status,
+        pid=pid, by=tool, gevent=loop, looks=len(samples), busy=busy, seen=sightings,
+        share_stated=share, stack=stack[::-1], exit_status=status,
     )  # fmt: skip
 
 
 def is_gone(pid):
-    """Whether a process has ended; also one whose end nobody has taken note of (a zombie)."""
+    """Return whether a process has ended; also one whose end nobody has taken note of (a
+    zombie)."""
     try:
         os.kill(pid, 0)
     except OSError as error:
@@ -99,8 +102,9 @@ def is_gone(pid):
 
 
 def reader(pid):
-    """(a function that tells the threads of a process, what it reads them with): Python itself,
-    from 3.14 on, where the process runs the same; else py-spy. Raises Trouble where there is none.
+    """Return (a function that tells the threads of a process, what it reads them with): Python
+    itself, from 3.14 on, if the process runs the same; else py-spy. Raises Trouble if there is
+    none.
 
     It tells each thread's "frames", innermost first, and whether it is "active"; None for a process
     that is gone. Nothing is executed in the process: what sys.remote_exec sends would have to wait
@@ -120,7 +124,7 @@ def reader(pid):
 
 
 def own_reader(pid):
-    """What Python reads the stacks of a process with, tried; None where it cannot."""
+    """Return what Python reads the stacks of a process with, tried; None if it cannot."""
     try:
         os.listdir("/proc/%d/task" % pid)  # which tells what is active
         from _remote_debugging import RemoteUnwinder
@@ -139,23 +143,23 @@ def own_stacks_of(unwinder, pid):
         except (RuntimeError, OSError, UnicodeDecodeError) as error:  # it ran on while it was read
             if is_gone(pid):
                 return None
-            why = told(error)
+            reason = told(error)
     else:
-        raise Trouble("Python cannot read process %d (%s)" % (pid, why))
+        raise Trouble("Python cannot read process %d (%s)" % (pid, reason))
     return [
         {
-            "active": is_active(pid, each.thread_id),
+            "active": is_active(pid, trace.thread_id),
             "frames": [
                 {"filename": frame.filename, "line": frame.lineno, "name": frame.funcname}
-                for frame in each.frame_info
+                for frame in trace.frame_info
             ],
         }
-        for each in traces
+        for trace in traces
     ]
 
 
 def is_active(pid, thread):
-    """Whether a thread runs, or would if it had a processor."""
+    """Return whether a thread runs, or would if it had a processor."""
     try:
         with open("/proc/%d/task/%d/stat" % (pid, thread)) as file:
             return file.read().rpartition(") ")[2].startswith("R")
@@ -176,12 +180,12 @@ def stacks_of(program, pid):
     command = [program, "dump", "--json", "--full-filenames", "--pid", str(pid)]
     pipe = subprocess.PIPE
     looking = subprocess.Popen(command, stdout=pipe, stderr=pipe)
-    out, said = looking.communicate()
+    out, errors = looking.communicate()
     if looking.returncode == 0:
         return json.loads(out.decode("utf-8"))
     if is_gone(pid):
         return None
-    lines = [line for line in said.decode("utf-8", "replace").splitlines() if "rror:" in line]
+    lines = [line for line in errors.decode("utf-8", "replace").splitlines() if "rror:" in line]
     raise Trouble(
         "py-spy cannot read process %d (%s). It may need root: `sudo %s dump --pid %d`"
         % (pid, "; ".join(lines)[:200] or "it gave no reason", program, pid)
@@ -189,7 +193,7 @@ def stacks_of(program, pid):
 
 
 def has_gevent(pid):
-    """Whether a process has loaded gevent's compiled files; None where nobody can see."""
+    """Return whether a process has loaded gevent's compiled files; None if nobody can see."""
     try:
         with open("/proc/%d/maps" % pid) as maps:
             return "/gevent/" in maps.read()
@@ -198,7 +202,8 @@ def has_gevent(pid):
 
 
 def kind_of(thread, loop):
-    """What a thread's stack (its "frames", innermost first) is caught at, as in SIGHTS, or None.
+    """Return what a thread's stack (its "frames", innermost first) is caught at, as in SIGHTS, or
+    None.
 
     A greenlet's stack begins with its own function. One that begins with a module is the main
     program, and no greenlet perhaps; one that begins in `threading` blocks its own thread only.
@@ -226,11 +231,11 @@ def kind_of(thread, loop):
 
 
 def stack_of(thread):
-    return tuple((each["filename"], each["line"], each["name"]) for each in thread["frames"])
+    return tuple((frame["filename"], frame["line"], frame["name"]) for frame in thread["frames"])
 
 
 def keeps_loop(thread, loop):
-    """Whether a thread waits, and has a loop of asyncio, trio or greenlets wait with it."""
+    """Return whether a thread waits, and has a loop of asyncio, trio or greenlets wait with it."""
     frames = thread["frames"]
     files = [frame["filename"].replace("\\", "/") for frame in frames]
     if not files or thread.get("active"):
@@ -243,32 +248,33 @@ def keeps_loop(thread, loop):
 
 
 def in_greenlet(frames, files, loop):
-    """Whether a stack is that of a greenlet: eventlet's begin in its own files, gevent's, which are
-    compiled there, with the function that was spawned."""
+    """Return whether a stack is that of a greenlet: eventlet's begin in its own files, gevent's,
+    which are compiled there, with the function that was spawned."""
     if "/eventlet/" in files[-1]:
         return True
     in_thread = files[-1].endswith(("/threading.py", "gevent/threadpool.py"))
-    begins = frames[-1]["name"] == "<module>"
-    return bool(loop) and not in_thread and not begins
+    is_main = frames[-1]["name"] == "<module>"
+    return bool(loop) and not in_thread and not is_main
 
 
 def is_standard(path):
-    """Whether a file is the standard library's ssl.py or socket.py, and none of a package."""
+    """Return whether a file is the standard library's ssl.py or socket.py, and none of a
+    package."""
     packages = ("site-packages", "dist-packages", "/gevent/", "/eventlet/")
     ours = path.endswith(("/ssl.py", "/socket.py"))
-    return ours and not any(each in path for each in packages)
+    return ours and not any(package in path for package in packages)
 
 
-def attach_text(found):
+def attach_text(results):
     loaded = {True: "loaded", False: "not loaded", None: "nobody can see whether it is loaded"}
-    lines = ["process %(pid)d, %(looks)d looks, by %(by)s" % found]
-    lines.append("  gevent: %s" % loaded[found["gevent"]])
-    for what, _, words in SIGHTS:
-        if found["seen"][what] or what != "perhaps blocked":
-            lines.append(wrapped(words % found["seen"][what]))
-    if found["stack"]:
+    lines = ["process %(pid)d, %(looks)d looks, by %(by)s" % results]
+    lines.append("  gevent: %s" % loaded[results["gevent"]])
+    for sight, _, words in SIGHTS:
+        if results["seen"][sight] or sight != "perhaps blocked":
+            lines.append(wrapped(words % results["seen"][sight]))
+    if results["stack"]:
         lines.append("  the stack that shows it, the innermost call last:")
-        lines += ["    " + line for line in found["stack"]]
-    numbers = set(number for what, number, _ in SIGHTS if found["seen"][what])
+        lines += ["    " + line for line in results["stack"]]
+    numbers = set(number for sight, number, _ in SIGHTS if results["seen"][sight])
     lines += ["  " + chapter(number) for number in sorted(numbers)]
-    return "\n".join(lines + ["exit status %d" % found["exit_status"]]) + "\n"
+    return "\n".join(lines + ["exit status %d" % results["exit_status"]]) + "\n"

@@ -70,7 +70,7 @@ ITS_OWN = "the program's own contexts"
 #: The exit status that goes with a verdict; with all others, 0.
 STATUS = {BLOCKED: 1, REPEATED: 1, CANNOT_TELL: 2, UNSEEN: 2}
 STATUS.update({ONE_AT_A_TIME: 1, HELD_UP: 1, ONE_FOR_EACH: 1})
-#: So many loads that were not needed are an illness, if they take their share of the CPU.
+#: This many loads that were not needed are an illness, if they take their share of the CPU.
 TOO_MANY_FROM = 2
 #: A loop that was kept from others for so long in all was blocked.
 LOOP_BLOCKED_FROM_S = 0.1
@@ -120,7 +120,7 @@ NUMBERS = {
 }
 
 
-#: So long an examination may take where nobody says how long. A run takes what it takes.
+#: How long an examination may take if nobody says. A run takes what it takes.
 PATIENCE_S = 90
 
 

@@ -17,9 +17,9 @@ class Requests(object):
     """A session of requests or niquests; mount: what makes its adapter for https."""
 
     def __init__(self, module, ca=None, mount=None):
-        known = getattr(module.Session.__init__, "__code__", None)
+        code = getattr(module.Session.__init__, "__code__", None)
         # niquests would ask the authorities about each certificate, and nobody asked for that.
-        quiet = "revocation_configuration" in getattr(known, "co_varnames", ())
+        quiet = "revocation_configuration" in getattr(code, "co_varnames", ())
         self.session = module.Session(**({"revocation_configuration": None} if quiet else {}))
         self.options = {"stream": True, "allow_redirects": False}
         if ca:
@@ -153,44 +153,45 @@ EVENTLETS = Way("eventlet's own http.client", HttpClient, "eventlet.green.http.c
 
 
 def topmost(names):
-    """Names of clients, without urllib3 where requests or niquests stand on it."""
+    """Return the names of clients, without urllib3 if requests or niquests stands on it."""
     on_it = {"requests", "niquests"} & set(names)
     return [name for name in names if name != "urllib3" or not on_it]
 
 
 def class_of(value):
-    """The name of a value's class with its module; None for None."""
+    """Return the name of a value's class with its module; None for None."""
     return value and "%s.%s" % (type(value).__module__, type(value).__name__)
 
 
 def socket_of(response):
-    """The name of the class of the socket below a urllib3 response; None where it is hidden."""
+    """Return the name of the class of the socket below a urllib3 response; None if it is hidden."""
     connection = getattr(response, "_connection", None) or getattr(response, "connection", None)
     return class_of(getattr(connection, "sock", None))
 
 
 def own_adapters():
-    """Ways through the program's own https adapters, for each class that is not requests' own:
-    of the sessions that are there now, and of a library that is imported for nothing else."""
+    """Return clients that use the program's own https adapters, one for each class that is not
+    requests' own: of the sessions that are there now, and of a library that is imported for nothing
+    else."""
     requests = loaded("requests")
     if not hasattr(requests, "Session"):
         return []
-    stock, found, made = requests.adapters.HTTPAdapter, {}, []
+    stock, adapters, ways = requests.adapters.HTTPAdapter, {}, []
     # One that sends in its own way might send elsewhere.
     sending = [name for name in dir(stock) if name == "send" or name.startswith("get_connection")]
-    for each in gc.get_objects():
-        if issubclass(type(each), requests.Session):  # isinstance would wake lazy objects up
-            adapter = getattr(each, "adapters", {}).get("https://")
+    for candidate in gc.get_objects():
+        if issubclass(type(candidate), requests.Session):  # isinstance would wake lazy objects up
+            adapter = getattr(candidate, "adapters", {}).get("https://")
             kind = type(adapter)
             if kind is not stock and issubclass(kind, stock):
                 if all(getattr(kind, name) == getattr(stock, name) for name in sending):
-                    found.setdefault(kind, adapter)
-    for kind, adapter in found.items():
+                    adapters.setdefault(kind, adapter)
+    for kind, adapter in adapters.items():
         name = "requests with a session's %s" % kind.__name__
         its_own = {"mount": lambda adapter=adapter: adapter}
-        made.append(Way(name, Requests, "requests", its_own, priced=True, adapter=True))
+        ways.append(Way(name, Requests, "requests", its_own, priced=True, adapter=True))
     x509 = getattr(loaded("requests_toolbelt.adapters.x509"), "X509Adapter", None)
-    if x509 and x509 not in found:
+    if x509 and x509 not in adapters:
         new = {"mount": lambda: x509(cert_bytes=CERTIFICATE.encode(), pk_bytes=KEY.encode())}
-        made.append(Way("requests with requests_toolbelt's X509Adapter", Requests, "requests", new))
-    return made[:3]
+        ways.append(Way("requests with requests_toolbelt's X509Adapter", Requests, "requests", new))
+    return ways[:3]

@@ -22,42 +22,42 @@ from .words import say
 
 
 def parse(arguments):
-    """The command line as a dictionary like `defaults`. Raises Trouble."""
+    """Return the command line as a dictionary like `defaults`. Raises Trouble."""
     import getopt
 
-    spec, own = defaults(), list(arguments)
-    if "--" in own:
-        own, program = own[: own.index("--")], own[own.index("--") + 1 :]
+    spec, options = defaults(), list(arguments)
+    if "--" in options:
+        options, program = options[: options.index("--")], options[options.index("--") + 1 :]
         if not program:
             raise Trouble("after -- comes a module or a script")
-        if own[:1] == ["run"]:
-            spec["run"], own = True, own[1:]
+        if options[:1] == ["run"]:
+            spec["run"], options = True, options[1:]
             spec["python"], program = without_python(program)
             if program[0] == "-m":
                 spec["module"], program = True, program[1:]
         if not program:
             raise Trouble("after -m comes a module")
         spec["program"], spec["arguments"] = program[0], program[1:]
-    if own[:1] == ["run"]:
+    if options[:1] == ["run"]:
         raise Trouble("run needs a program: doctor.py run -- program.py arguments")
-    if own[:1] == ["attach"]:
-        if not "".join(own[1:2]).isdigit():
+    if options[:1] == ["attach"]:
+        if not "".join(options[1:2]).isdigit():
             raise Trouble("attach needs the number of a process: doctor.py attach PID")
-        spec["attach"], own = int(own[1]), own[2:]
+        spec["attach"], options = int(options[1]), options[2:]
     try:
         names = ["json", "github", "again", "url=", "fail-on="] + [name + "=" for name in NUMBERS]
-        given, rest = getopt.getopt(own, "", names)
+        chosen, rest = getopt.getopt(options, "", names)
     except getopt.GetoptError as error:
         raise Trouble(str(error))
     if rest:
         raise Trouble("%r is not known; a program is named after --" % rest[0])
-    for option, text in given:
+    for option, text in chosen:
         name, wants = option[2:], "an address that begins with https://"
         try:
             if name in NUMBERS:
-                kind, _, most = NUMBERS[name]
-                wants = "a number above 0, up to %d" % most
-                value = 0 < kind(text) <= most and kind(text)
+                kind, _, limit = NUMBERS[name]
+                wants = "a number above 0, up to %d" % limit
+                value = 0 < kind(text) <= limit and kind(text)
             elif name == "fail-on":
                 wants = "what exits with 1: " + ", ".join(sorted(FAILS))
                 name, value = "fail_on", text.split(",")
@@ -77,7 +77,7 @@ def parse(arguments):
 
 
 def without_python(program):
-    """(the path of the Python at the beginning of a command line or None, the rest of it)"""
+    """Return (the path of the Python at the start of a command line or None, the rest of it)."""
     if len(program) < 2 or not re.match(r"python[0-9.]*$", os.path.basename(program[0])):
         return None, program
     paths = [program[0]]
@@ -88,8 +88,8 @@ def without_python(program):
 
 
 def other_python(spec):
-    """The Python that runs the program of a run, where that is another than this one, or None: the
-    one that is named, or that of a console script."""
+    """Return the Python that runs the program of a run, if that is another than this one, or None:
+    the one that is named, or that of a console script."""
     python = spec["python"]
     if python is None and not spec["module"]:
         try:
@@ -98,14 +98,18 @@ def other_python(spec):
                 line = file.readline(300)
         except (EnvironmentError, Trouble):
             return None
-        found = re.match(b"#! *(/[^ ]*python[0-9.]*) *\n", line)
-        python = found.group(1).decode("utf-8") if found else None
-    here = sys.executable or ""
+        match = re.match(b"#! *(/[^ ]*python[0-9.]*) *\n", line)
+        python = match.group(1).decode("utf-8") if match else None
+    current_python = sys.executable or ""
     if not python or not os.access(python, os.X_OK):
         return None
-    places = [os.path.abspath(os.path.dirname(each)) for each in (python, here)]
-    same = places[0] == places[1] and os.path.realpath(python) == os.path.realpath(here)
-    return None if same else python
+    places = [
+        os.path.abspath(os.path.dirname(executable)) for executable in (python, current_python)
+    ]
+    is_same = places[0] == places[1] and os.path.realpath(python) == os.path.realpath(
+        current_python
+    )
+    return None if is_same else python
 
 
 def main(arguments):
@@ -170,6 +174,6 @@ def start():
     except (IOError, OSError) as error:
         if error.errno != 32:
             raise
-        status = 2  # whoever was to read it has left, as in `| head -1`
+        status = 2  # its reader has left, as in `| head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return status

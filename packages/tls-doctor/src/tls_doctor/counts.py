@@ -18,15 +18,15 @@ from .basis import (
     UNSEEN,
 )
 
-#: So many requests, or exchanges, for each connection, and they are kept.
+#: With this many requests, or exchanges, for each connection, they are kept.
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
 #: Loads hold a loop up that take so many milliseconds while others wait, and so many in a row.
 HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
-#: So many connections to one host that speaks HTTP/2 are too many: one would do.
+#: This many connections to one host that speaks HTTP/2 are too many: one would do.
 TOO_MANY_H2_FROM = 3
-#: So many times the limit, or as little of it, and a share is near it.
+#: A share that is at most this many times the limit, or as little of it, is near it.
 NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
 KEPT_LOADS_FROM = 10
@@ -34,14 +34,14 @@ KEPT_LOADS_FROM = 10
 #: they waited for one that was for so long in all.
 WANTED_FROM = 3
 WAITED_FROM_S = 0.2
-#: So many contexts with the same certificates, alive at once in a process, are too many; so many
-#: are, where each belongs to a connection that is kept, as requests has it.
+#: This many contexts with the same certificates, alive at once in a process, are too many; the
+#: second number is for contexts that belong to a connection each that is kept, as in requests.
 CONTEXTS_FROM = 10
 KEPT_CONTEXTS_FROM = 100
 
 
 def counted(events):
-    """The counts of a run, a dictionary, from what `Probes` noted, in the order of time.
+    """Return the counts of a run, a dictionary, from what `Probes` noted, in the order of time.
 
     processes (that used TLS), cpu_ms (of all, from when their code begins, without compiled_ms, in
     which Python compiled modules: it does that once); contexts, loads, load_ms; needed: one load
@@ -82,9 +82,9 @@ def counted(events):
     the one with the most loads first. kept: its connections are, for several requests each, or each
     beside the others.
     """
-    rows, made, began, first, seen, spoken = {}, {}, {}, {}, set(), {}
+    rows, makers, began, first, known_keys, spoken = {}, {}, {}, {}, set(), {}
     cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
-    loading, grown, programs, holding = {}, {}, set(), {}
+    loading, memory_spans, programs, holding = {}, {}, set(), {}
     shaking, since_begun, multiplexed, latest = {}, {}, {}, {}
     unreached, reached = [], False
     total = dict(
@@ -101,8 +101,8 @@ def counted(events):
         botocores=0, dropped=0, collected=0,
     )  # fmt: skip
 
-    def row_of(who):
-        key = who["client"], who["through"]
+    def row_of(origin):
+        key = origin["client"], origin["through"]
         if key not in rows:
             rows[key] = dict(
                 client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
@@ -113,64 +113,64 @@ def counted(events):
         return rows[key]
 
     for event in events:
-        what, pid = event["is"], event["pid"]
-        before, cpu[pid] = cpu.get(pid, 0), max(event["cpu"], cpu.get(pid, 0))
-        begins, of = what in ("process", "start"), (pid, event.get("c"))
-        known, compiled[pid] = compiled.get(pid, 0), event.get("compiled", 0)
-        total["compiled_ms"] += 0 if begins else max(0, compiled[pid] - known)
-        if begins:
+        kind, pid = event["is"], event["pid"]
+        cpu_before, cpu[pid] = cpu.get(pid, 0), max(event["cpu"], cpu.get(pid, 0))
+        starts, context = kind in ("process", "start"), (pid, event.get("c"))
+        compiled_before, compiled[pid] = compiled.get(pid, 0), event.get("compiled", 0)
+        total["compiled_ms"] += 0 if starts else max(0, compiled[pid] - compiled_before)
+        if starts:
             # Until here it was Python that began, and the doctor. (A program that another has taken
             # the place of had this process before.)
-            started[pid] = started.get(pid, 0) + cpu[pid] - before
-            programs.update([pid] if what == "start" else [])
-        elif what == "trial":
+            started[pid] = started.get(pid, 0) + cpu[pid] - cpu_before
+            programs.update([pid] if kind == "start" else [])
+        elif kind == "trial":
             trial_ms += event["ms"]
-        elif what == "context":
-            made[of] = first[event["c"]] = event["who"]
+        elif kind == "context":
+            makers[context] = first[event["c"]] = event["who"]
             total["contexts"] += 1
             row = row_of(event["who"])
             row["contexts"] += 1
             row["default"] += event["default"]
-        elif what == "load":
-            made[of] = first[event["c"]] = event["who"]
+        elif kind == "load":
+            makers[context] = first[event["c"]] = event["who"]
             row, key = row_of(event["who"]), (pid, event["who"]["client"], event["trust"])
-            for each in (row, total):
-                each["loads"] += 1
-                each["load_ms"] += event["ms"]
-                each["needed"] += key not in seen
-                each["spare_ms"] += event["ms"] if key in seen else 0
-                each["alive"] = max(each["alive"], event["alive"])
-            grown.setdefault(pid, []).append([event["since"], event["t"]] + event["kib"])
-            loading.setdefault(of, []).append((event["since"], event["t"]))
+            for tally in (row, total):
+                tally["loads"] += 1
+                tally["load_ms"] += event["ms"]
+                tally["needed"] += key not in known_keys
+                tally["spare_ms"] += event["ms"] if key in known_keys else 0
+                tally["alive"] = max(tally["alive"], event["alive"])
+            memory_spans.setdefault(pid, []).append([event["since"], event["t"]] + event["kib"])
+            loading.setdefault(context, []).append((event["since"], event["t"]))
             if event["loop"]:
                 on_loop = total["on_loop"]
                 on_loop["loads"] += 1
-                on_loop["spare"] += key in seen
+                on_loop["spare"] += key in known_keys
                 on_loop["waiting"] += event["waiting"]
                 on_loop["ms"] = round(on_loop["ms"] + event["ms"], 1)
                 # Loads that follow each other hold the loop up as one.
-                since, until = event["since"], event["t"]
-                held = holding.get(pid)
-                if held is None or since - held[1] > 0.001 * HELD_UP_IN_A_ROW_FROM_MS:
-                    held = holding[pid] = [since, until]
-                held[1] = until
-                longest_ms = 1000 * (held[1] - held[0])
+                load_start, load_end = event["since"], event["t"]
+                streak = holding.get(pid)
+                if streak is None or load_start - streak[1] > 0.001 * HELD_UP_IN_A_ROW_FROM_MS:
+                    streak = holding[pid] = [load_start, load_end]
+                streak[1] = load_end
+                longest_ms = 1000 * (streak[1] - streak[0])
                 if event["waiting"]:
                     on_loop["held_ms"] = round(on_loop["held_ms"] + event["ms"], 1)
                     on_loop["longest_ms"] = round(max(on_loop["longest_ms"], longest_ms), 1)
                 note_place(on_loop["at"], event["who"]["at"])
-            seen.add(key)
+            known_keys.add(key)
             row["awaits"] += bool(event["who"].get("awaits"))
             note_place(row["at"], event["who"]["at"])
             note_place(row["trusts"], event["trust"])
             note_place(row["by"], event["by"])
-        elif what == "begin":
+        elif kind == "begin":
             # Made by a process that forked, or before anybody looked.
-            who = made.get(of) or (of[1] and first.get(of[1])) or event["who"]
+            maker = makers.get(context) or (context[1] and first.get(context[1])) or event["who"]
             began[pid, event["h"]] = {}
             total["connections"] += 1
             total["under_loop"] += bool(event["loop"])
-            row = spoken[pid, event["h"]] = row_of(who)
+            row = spoken[pid, event["h"]] = row_of(maker)
             row["connections"] += 1
             latest[pid, event["who"]["client"]] = row
             row["http"] = row["http"] and event["http"]
@@ -186,33 +186,33 @@ def counted(events):
             if event["since"] is not None:
                 span = {name: event[name] for name in ("since", "t", "thread", "by")}
                 began[pid, event["h"]] = dict(span, end=None)
-                shaken.setdefault(of, []).append(began[pid, event["h"]])
-        elif what == "end" and (pid, event["h"]) in began:
+                shaken.setdefault(context, []).append(began[pid, event["h"]])
+        elif kind == "end" and (pid, event["h"]) in began:
             began.pop((pid, event["h"]))["end"] = event["t"]
             total["handshakes" if event["ok"] else "failed"] += 1
             if not event["ok"]:
                 note_place(total["failures"], event.get("why"))
             under_way[pid] -= 1
-            begun, of_row = since_begun.pop((pid, event["h"]))
+            start, of_row = since_begun.pop((pid, event["h"]))
             of_row.discard((pid, event["h"]))
             total["handshake_ms"] += event.get("ms", 0)
-            total["handshake_s"] += event["t"] - begun
+            total["handshake_s"] += event["t"] - start
             if event.get("alpn") == "h2" and event.get("host"):
                 key = pid, spoken[pid, event["h"]]["client"], event["host"]
                 multiplexed[key] = multiplexed.get(key, 0) + 1
-        elif what == "exchange" and (pid, event["h"]) in spoken:
+        elif kind == "exchange" and (pid, event["h"]) in spoken:
             spoken[pid, event["h"]]["exchanges"] += event["n"]
-        elif what in ("full", "evicted"):
-            row = row_of(made.get(of) or event["who"])
-            row[what] += 1
+        elif kind in ("full", "evicted"):
+            row = row_of(makers.get(context) or event["who"])
+            row[kind] += 1
             for name in ("size", "wanted"):
-                row[name][what] = max(event[name], row[name].get(what, 0))
-        elif what in ("session", "pool", "botocore"):
-            total[what + "s"] += 1
-        elif what == "request" and (of in made or event["c"] in first):
-            row = row_of(made.get(of) or first[event["c"]])
+                row[name][kind] = max(event[name], row[name].get(kind, 0))
+        elif kind in ("session", "pool", "botocore"):
+            total[kind + "s"] += 1
+        elif kind == "request" and (context in makers or event["c"] in first):
+            row = row_of(makers.get(context) or first[event["c"]])
             row["requests"] = 1 + (row["requests"] or 0)
-        elif what == "block":
+        elif kind == "block":
             blocked = total["blocked"]
             blocked["times"] += 1
             blocked["by"] = event["by"]
@@ -220,7 +220,7 @@ def counted(events):
             blocked["waiting_s"] = round(blocked["waiting_s"] + event["waiting"] * event["s"], 4)
             note_place(blocked["clients"], event["who"]["client"])
             note_place(blocked["at"], event["who"]["at"])
-        elif what == "silence":
+        elif kind == "silence":
             silent = total["silent"]
             silent["times"] += 1
             silent["by"] = event["by"]
@@ -229,65 +229,65 @@ def counted(events):
                 silent["waiting_s"] = round(silent["waiting_s"] + event["s"], 4)
                 note_place(silent["clients"], event["who"]["client"])
                 note_place(silent["at"], event["who"]["at"])
-        elif what == "closing":
-            row = row_of(made.get(of) or event["who"])
+        elif kind == "closing":
+            row = row_of(makers.get(context) or event["who"])
             if not row["connections"]:  # its client got the program's own context
                 row = latest.get((pid, event["who"]["client"]), row)
             row["closed"][event["by"]] = row["closed"].get(event["by"], 0) + 1
             note_place(row["closed_at"], event["who"]["at"])
             row["closers"].update([(pid, event["h"])] if event.get("h") else [])
-        elif what == "collected":
+        elif kind == "collected":
             total["dropped"] += event["connections"]
             total["collected"] += event["contexts"]
-        elif what == "failed":
+        elif kind == "failed":
             note_place(total["failures"], event["why"])
-        elif what == "unreached":
+        elif kind == "unreached":
             note_place(unreached, event["why"])
-        elif what == "reached":
+        elif kind == "reached":
             reached = True
-        elif what == "truststore":
+        elif kind == "truststore":
             total["truststore"].append(event["where"])
-        elif what == "heartbeat" and event["by"] not in total["heartbeats"]:
+        elif kind == "heartbeat" and event["by"] not in total["heartbeats"]:
             total["heartbeats"].append(event["by"])
-        elif what == "own tls" and event["name"] not in total["own_tls"]:
+        elif kind == "own tls" and event["name"] not in total["own_tls"]:
             total["own_tls"].append(event["name"])
-        elif what == "greenlet":
+        elif kind == "greenlet":
             total["stood"]["fetched"] = True
             total["stood"]["in_greenlets"] |= event["itself"]
-        elif what == "wait":
-            stood = total["stood"]
-            stood["waits"] += 1
+        elif kind == "wait":
+            stalls = total["stood"]
+            stalls["waits"] += 1
             if event["stood"]:
-                stood["times"] += 1
-                stood["s"] = round(stood["s"] + event["s"], 4)
-                note_place(stood["clients"], event["who"]["client"])
-                note_place(stood["at"], event["who"]["at"])
-        elif what == "injection":
+                stalls["times"] += 1
+                stalls["s"] = round(stalls["s"] + event["s"], 4)
+                note_place(stalls["clients"], event["who"]["client"])
+                note_place(stalls["at"], event["who"]["at"])
+        elif kind == "injection":
             total["injections"].append(event["where"])
-        elif what in ("uncounted", "unprobed"):
-            total[what].append(event["why"])
+        elif kind in ("uncounted", "unprobed"):
+            total[kind].append(event["why"])
     if not (reached or total["connections"]):  # else others than those that are counted were meant
         total["failures"] += unreached
-    total["context_mib"] = sum(growth(spans) for spans in grown.values()) / 1024
+    total["context_mib"] = sum(growth(spans) for spans in memory_spans.values()) / 1024
     total["queue"], total["open"] = longest_queue(shaken, loading), sum(opened.values())
-    total["processes"] = len(set(pid for pid, _ in made) | set(under_way) | programs)
+    total["processes"] = len(set(pid for pid, _ in makers) | set(under_way) | programs)
     total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
     total["clients"] = sorted(rows.values(), key=lambda row: (-row["loads"], -row["connections"]))
-    for each in total["clients"] + [total]:
+    for tally in total["clients"] + [total]:
         for name in ("load_ms", "spare_ms", "cpu_ms", "compiled_ms", "context_mib"):
-            if name in each:
-                each[name] = round(each[name], 1)
+            if name in tally:
+                tally[name] = round(tally[name], 1)
     whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
     total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
     total["handshake_ms"] = round(total["handshake_ms"], 1)
     total["handshake_s"] = round(total["handshake_s"], 3)
-    most = {}  # another process has to connect for itself
+    largest = {}  # another process has to connect for itself
     for (_, client, host), number in multiplexed.items():
-        most[client, host] = max(number, most.get((client, host), 0))
-    several = [(number,) + key for key, number in most.items() if number >= TOO_MANY_H2_FROM]
+        largest[client, host] = max(number, largest.get((client, host), 0))
+    several = [(number,) + key for key, number in largest.items() if number >= TOO_MANY_H2_FROM]
     total["http2"] = [
         {"client": client, "host": host, "connections": number}
-        for number, client, host in sorted(several, key=lambda each: -each[0])
+        for number, client, host in sorted(several, key=lambda triple: -triple[0])
     ]
     for row in total["clients"]:
         row["threads"], row["closers"] = len(row["threads"]), len(row["closers"])
@@ -299,156 +299,161 @@ def counted(events):
 
 
 def is_kept(row, total):
-    """Whether the connections of a row of `counted` are kept."""
-    beside = row["connections"] <= total["open"]  # each was made beside the others
+    """Return whether the connections of a row of `counted` are kept."""
+    side_by_side = row["connections"] <= total["open"]  # each was made beside the others
     # Threads that share a client have one each: one that finds no place in its pool is closed.
-    if is_shared(row, total) and (beside or row["connections"] <= row["threads"]):
+    if is_shared(row, total) and (side_by_side or row["connections"] <= row["threads"]):
         return True
     several = KEPT_FROM * max(row["connections"], 1)
     if row["requests"]:
         return row["requests"] >= several
     # A visit to a mailbox takes several exchanges, too, so of what is no HTTP they do not suffice.
-    return row["exchanges"] >= several and (row["http"] or beside)
+    return row["exchanges"] >= several and (row["http"] or side_by_side)
 
 
 def at_once(row):
-    """How many requests of a row of `counted` were under way at once, as far as their handshakes
-    tell: those, or the threads whose connections were open beside each other."""
+    """Return how many requests of a row of `counted` were under way at once, as far as their
+    handshakes tell: those, or the threads whose connections were open at the same time."""
     return max(1, row["peak"], min(row["threads"], row["open"], row["connections"]))
 
 
 def wanting(row):
-    """Of what the connections of a row of `counted` were closed for want: of "full" (places in a
-    pool) and of "evicted" (pools), those that happened again and again."""
+    """Return what the connections of a row of `counted` were closed for want of, again and again:
+    "full" (places in a pool), "evicted" (pools)."""
     # Where no connection had a second request, a server closes them, or nobody asked again.
-    again = (row["requests"] or 0) > row["connections"]
-    those = ["evicted", "full"] if again else ["evicted"]
-    return [what for what in those if row[what] >= TOO_MANY_FROM]
+    is_asked_again = (row["requests"] or 0) > row["connections"]
+    kinds = ["evicted", "full"] if is_asked_again else ["evicted"]
+    return [kind for kind in kinds if row[kind] >= TOO_MANY_FROM]
 
 
 def is_shared(row, total):
-    """Whether connections of requests, urllib3 or botocore are those of far fewer sessions, pools
-    or clients."""
-    made = {
+    """Return whether connections of requests, urllib3 or botocore are those of far fewer sessions,
+    pools or clients."""
+    owners = {
         "requests": total["sessions"], "urllib3": total["pools"], "botocore": total["botocores"]
     }.get(row["client"], 0)  # fmt: skip
-    return 0 < 2 * made <= row["connections"]
+    return 0 < 2 * owners <= row["connections"]
 
 
 def growth(spans):
-    """By how many KiB the memory of a process grew in some spans of time, of [from, to, KiB before,
-    KiB after]. What happens in several that overlap is one growth."""
-    grown, until, before, after = 0, None, 0, 0
-    for begin, end, least, most in sorted(spans):
-        if until is None or begin > until:
-            grown += max(0, after - before)
-            until, before, after = end, least, most
-        until, after = max(until, end), max(after, most)
-    return grown + max(0, after - before)
+    """Return by how many KiB the memory of a process grew in some spans of time, of [from, to, KiB
+    before, KiB after]. What happens in several that overlap is one growth."""
+    total_kib, last_end, before_kib, after_kib = 0, None, 0, 0
+    for begin, end, start_kib, end_kib in sorted(spans):
+        if last_end is None or begin > last_end:
+            total_kib += max(0, after_kib - before_kib)
+            last_end, before_kib, after_kib = end, start_kib, end_kib
+        last_end, after_kib = max(last_end, end), max(after_kib, end_kib)
+    return total_kib + max(0, after_kib - before_kib)
 
 
 def longest_queue(handshakes, loads):
-    """Where handshakes waited longest for another of the same context, of
-    {(process, context): [{"since", "t", "end", "thread", "by"}, ...]} and the spans of time in
-    which it was loaded, {(process, context): [(from, to), ...]}: what `counted` has as "queue";
-    None where there is none."""
-    found = []
-    for of, those in handshakes.items():
-        those = sorted((each for each in those if each["end"]), key=lambda each: each["t"])
-        wanted = most_at_once([(each["since"], each["end"]) for each in those])
-        waited_s, behind_s, of_loads = 0, 0, sorted(loads.get(of, []))
-        for number, each in enumerate(those):
-            wait = each["since"], each["t"]
+    """Return where handshakes waited longest for another of the same context, of {(process,
+    context): [{"since", "t", "end", "thread", "by"}, ...]} and the spans of time in which it was
+    loaded, {(process, context): [(from, to), ...]}: what `counted` has as "queue"; None if there is
+    none."""
+    queues = []
+    for key, group in handshakes.items():
+        group = sorted(
+            (handshake for handshake in group if handshake["end"]),
+            key=lambda handshake: handshake["t"],
+        )
+        most_wanted = most_at_once([(handshake["since"], handshake["end"]) for handshake in group])
+        waited_s, behind_s, of_loads = 0, 0, sorted(loads.get(key, []))
+        for number, handshake in enumerate(group):
+            wait = handshake["since"], handshake["t"]
             last = bisect.bisect(of_loads, wait[1:])
             near = [load for load in of_loads[max(0, last - 200) : last] if load[1] > wait[0]]
             waited_s += seconds(wait, near)
-            for other in those[max(0, number - 200) : number]:
-                if other["thread"] != each["thread"]:
-                    both = max(other["t"], wait[0]), min(other["end"], wait[1])
+            for earlier in group[max(0, number - 200) : number]:
+                if earlier["thread"] != handshake["thread"]:
+                    both = max(earlier["t"], wait[0]), min(earlier["end"], wait[1])
                     behind_s += seconds(both, near)
-        found.append(dict(
-            by=those[-1]["by"] if those else None, wanted=wanted, handshakes=len(those),
-            peak=most_at_once([(each["t"], each["end"]) for each in those]),
+        queues.append(dict(
+            by=group[-1]["by"] if group else None, wanted=most_wanted, handshakes=len(group),
+            peak=most_at_once([(handshake["t"], handshake["end"]) for handshake in group]),
             waited_s=round(waited_s, 3), behind_s=round(behind_s, 3),
         ))  # fmt: skip
-    return max(found, key=lambda each: each["behind_s"]) if found else None
+    return max(queues, key=lambda queue: queue["behind_s"]) if queues else None
 
 
 def seconds(span, loads):
-    """How long a span of time is without the loads in it; those that overlap count twice."""
+    """Return how long a span of time is without the loads in it; those that overlap count twice."""
     begin, end = span
-    inside = [min(end, to) - max(begin, since) for since, to in loads]
-    return max(0, end - begin - sum(each for each in inside if each > 0))
+    inside = [min(end, stop) - max(begin, start) for start, stop in loads]
+    return max(0, end - begin - sum(overlap for overlap in inside if overlap > 0))
 
 
 def most_at_once(spans):
-    """How many of some spans of time there were at once."""
-    most = now = 0
+    """Return how many of some spans of time there were at once."""
+    peak = count = 0
     for _, step in sorted([(end, -1) for _, end in spans] + [(start, 1) for start, _ in spans]):
-        now += step
-        most = max(most, now)
-    return most
+        count += step
+        peak = max(peak, count)
+    return peak
 
 
 def note_place(places, place):
     """Count a place in a list of [place, times], which stays short."""
-    for each in places:
-        if each[0] == place:
-            each[1] += 1
+    for pair in places:
+        if pair[0] == place:
+            pair[1] += 1
             return
     if place is not None and len(places) < 20:
         places.append([place, 1])
 
 
 def verdict_on(counts, share):
-    """REPEATED, ONCE or UNSEEN. share: above this part of the CPU, in percent, repeated loads are
-    an illness.
+    """Return REPEATED, ONCE or UNSEEN. share: above this part of the CPU, in percent, repeated
+    loads are an illness.
 
     Where connections are kept there are no more loads than connections, however long the program
     runs: those have to take more.
     """
     if is_broken(counts):
         return UNSEEN
-    again, again_share = avoidable(counts)
+    avoidable_loads, avoidable_share = avoidable(counts)
     if counts["again"] >= TOO_MANY_FROM and counts["again_share"] >= share:
         return REPEATED
-    if again >= KEPT_LOADS_FROM and again_share >= KEPT_SHARE:
+    if avoidable_loads >= KEPT_LOADS_FROM and avoidable_share >= KEPT_SHARE:
         return REPEATED
     return ONCE if counts["handshakes"] else UNSEEN
 
 
 def avoidable(counts):
-    """(how many loads were not needed, what they took of the CPU in percent), without those of
-    clients of botocore that are kept: nobody can have them load less."""
-    kept = [row for row in counts["clients"] if row["client"] == "botocore" and row["kept"]]
-    loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in kept)
-    part = sum(row["spare_ms"] for row in kept) / max(counts["spare_ms"], 0.1) if kept else 0
+    """Return (how many loads were not needed, what they took of the CPU in percent), without those
+    of clients of botocore that are kept: nobody can have them load less."""
+    rows = [row for row in counts["clients"] if row["client"] == "botocore" and row["kept"]]
+    loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in rows)
+    part = sum(row["spare_ms"] for row in rows) / max(counts["spare_ms"], 0.1) if rows else 0
     return loads, counts["share"] * (1 - part)
 
 
 def is_broken(counts):
-    """Whether none of a program's connections came through: then it has no fault of loads."""
+    """Return whether none of a program's connections came through: then it has no fault of
+    loads."""
     return bool(counts["failures"]) and not counts["handshakes"]
 
 
 def limit_near(counts, share):
-    """The limit of `verdict_on`, in percent, that this run came near; None where it came near none.
-    What a run takes varies by some percent of itself, so that the next one may come out otherwise.
+    """Return the limit of `verdict_on`, in percent, that this run came near; None if it came near
+    none. What a run takes varies by some percent of itself, so that the next one may come out
+    otherwise.
     """
     if is_broken(counts):
         return None
     of_again = counts["again"] >= TOO_MANY_FROM and counts["again_share"]
     if of_again and share / NEAR < of_again < share * NEAR:
         return share
-    again, again_share = avoidable(counts)
-    several = again >= KEPT_LOADS_FROM and of_again < share
-    if several and KEPT_SHARE / NEAR < again_share < KEPT_SHARE * NEAR:
+    avoidable_loads, avoidable_share = avoidable(counts)
+    several = avoidable_loads >= KEPT_LOADS_FROM and of_again < share
+    if several and KEPT_SHARE / NEAR < avoidable_share < KEPT_SHARE * NEAR:
         return KEPT_SHARE
     return None
 
 
 def verdict_on_handshakes(counts):
-    """ONE_AT_A_TIME, NOT_IN_A_ROW, or DOES_NOT_APPLY where no two were under way or wanted."""
+    """Return ONE_AT_A_TIME, NOT_IN_A_ROW, or DOES_NOT_APPLY if no two were under way or wanted."""
     queue = counts["queue"]
     if queue and queue["peak"] == 1 and queue["wanted"] >= WANTED_FROM:
         behind_s = queue["behind_s"]
@@ -459,7 +464,8 @@ def verdict_on_handshakes(counts):
 
 
 def verdict_on_loop(counts):
-    """Of loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY where none ran."""
+    """Return the verdict on loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY if none
+    ran."""
     on_loop = counts["on_loop"]
     in_a_row = on_loop["longest_ms"] >= HELD_UP_IN_A_ROW_FROM_MS
     long = on_loop["held_ms"] >= HELD_UP_FROM_MS and in_a_row
@@ -469,7 +475,7 @@ def verdict_on_loop(counts):
 
 
 def verdict_on_contexts(counts):
-    """ONE_FOR_EACH, FEW, or DOES_NOT_APPLY where no context has loaded anything."""
+    """Return ONE_FOR_EACH, FEW, or DOES_NOT_APPLY if no context has loaded anything."""
     for row in counts["clients"]:
         # Others could have one for all.
         of_connections = row["requests"] and (row["kept"] or is_shared(row, counts))

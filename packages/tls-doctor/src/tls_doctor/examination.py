@@ -76,19 +76,19 @@ SERVER_GONE = (
 
 
 def ended(name, phase, status):
-    """Why a process that gave no answer ended, as far as its status tells."""
-    where = {"start": "before its imports", "imports": "in its imports"}
-    where = where.get(phase, "while it was examined")
+    """Return why a process that gave no answer ended, as far as its status tells."""
+    moment = {"start": "before its imports", "imports": "in its imports"}
+    moment = moment.get(phase, "while it was examined")
     if status in (-9, -14):
-        return "%s gave no answer %s in time, and was ended" % (name, where)
+        return "%s gave no answer %s in time, and was ended" % (name, moment)
     if status < 0:
         return (
             "%s was killed by signal %d %s. A package with compiled code is likely not made for "
             "the others here (gevent and greenlet have to fit): reinstall it. `python -X "
             "faulthandler` shows which."
-        ) % (name, -status, where)
+        ) % (name, -status, moment)
     text = "%s ended itself %s (exit status %d, without an exception)."
-    return (text + " Name a module that only imports.") % (name, where, status)
+    return (text + " Name a module that only imports.") % (name, moment, status)
 
 
 def look(address, spec, watch=None):
@@ -99,27 +99,27 @@ def look(address, spec, watch=None):
     makes them. The loopback server is none of a proxy's business, so there are no proxies for them,
     and no warnings. In a process that is not ours nothing of that is done, and nothing changed.
     """
-    started, imported, known = clock(), imported_ways(), known_clients()
-    server, until = Server(address), clock() + ENOUGH_S
+    started, imported, clients = clock(), imported_ways(), known_clients()
+    server, deadline = Server(address), clock() + ENOUGH_S
     if watch:
         os.environ.update(dict.fromkeys(("no_proxy", "NO_PROXY"), "*"))
     with warnings.catch_warnings() if watch else nothing():
         if watch:
             warnings.simplefilter("ignore")
-        found, blocked = try_loop(server, spec, watch, imported, False)
-        found["loads"] = check_loads(server, imported, watch, until) if watch else []
-        found["load_ms"] = cost_of_a_load(found, watch) if watch else None
-        found["certificates"] = certificates_of_a_load()
+        results, blocked = try_loop(server, spec, watch, imported, False)
+        results["loads"] = check_loads(server, imported, watch, deadline) if watch else []
+        results["load_ms"] = cost_of_a_load(results, watch) if watch else None
+        results["certificates"] = certificates_of_a_load()
         if watch and blocked:
-            found["cures"] = try_cures(loaded(found["loop"]["name"]), blocked, server)
-        if watch and found["loop"]:
-            found["trap"] = is_trapped()
+            results["cures"] = try_cures(loaded(results["loop"]["name"]), blocked, server)
+        if watch and results["loop"]:
+            results["trap"] = is_trapped()
     if watch:
         for name in ("no_proxy", "NO_PROXY"):
             os.environ.pop(name, None)
         os.environ.update(watch.environ)
-    found["http"] = check_http(spec["url"], imported)
-    return dict(found, known=known, examined_s=round(clock() - started, 2))
+    results["http"] = check_http(spec["url"], imported)
+    return dict(results, known=clients, examined_s=round(clock() - started, 2))
 
 
 class nothing(object):
@@ -133,22 +133,24 @@ class nothing(object):
 
 
 def imported_ways():
-    return set(way.module for way in WAYS if loaded(way.module))
+    return set(client.module for client in WAYS if loaded(client.module))
 
 
 def known_clients():
-    """The names of the clients that the doctor knows and that are imported."""
+    """Return the names of the clients that the doctor knows and that are imported."""
     names = ("http.client", "httplib", "eventlet.green.http.client")
-    found = set(KNOWN[name] for name in KNOWN if loaded(name) and name not in ("http", "urllib"))
-    found |= set("http.client" for name in names if loaded(name))
-    return sorted(found | set("urlopen" for name in ("urllib.request", "urllib2") if loaded(name)))
+    clients = set(KNOWN[name] for name in KNOWN if loaded(name) and name not in ("http", "urllib"))
+    clients |= set("http.client" for name in names if loaded(name))
+    return sorted(
+        clients | set("urlopen" for name in ("urllib.request", "urllib2") if loaded(name))
+    )
 
 
 def try_loop(server, spec, watch, imported, over):
-    """(what is found of the event loop, the way that is blocked or None). over: the program has
-    done its work, and nothing but cures is of interest."""
+    """Return (the results on the event loop, the client that is blocked or None). over: the program
+    has done its work, and nothing but cures is of interest."""
     loop, patched = find_loop()
-    found = dict(
+    results = dict(
         program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
         provides=provides(), injections=watch.injections if watch else [],
         loads_at_import=watch and len(watch.loads),
@@ -159,28 +161,28 @@ def try_loop(server, spec, watch, imported, over):
     by_loop = []
     if loop:
         used = own_code_uses(loop.__name__, spec["program"])
-        found["loop"] = {"name": loop.__name__, "patched": patched, "used": used}
+        results["loop"] = {"name": loop.__name__, "patched": patched, "used": used}
         by_loop = check_loop(loop, patched, server, imported, watch)
-    found["clients"] = [row for _, row in by_loop]
-    blocked = [way for way, row in by_loop if row["verdict"] == BLOCKED]
+    results["clients"] = [row for _, row in by_loop]
+    blocked = [client for client, row in by_loop if row["verdict"] == BLOCKED]
     if over and blocked:
-        found["cures"] = try_cures(loop, blocked[0], server)
-    return found, blocked[0] if blocked else None
+        results["cures"] = try_cures(loop, blocked[0], server)
+    return results, blocked[0] if blocked else None
 
 
 def look_after(spec):
-    """What the program has left behind at its end, in its own process, for `judge`."""
+    """Return what the program has left behind at its end, in its own process, for `judge`."""
     if find_loop()[0] and spec["server"]["https"] is None:
         raise Trouble("the doctor cannot listen on 127.0.0.1, which its trials need")
-    found = try_loop(Server(spec["server"]), spec, None, imported_ways(), True)[0]
+    results = try_loop(Server(spec["server"]), spec, None, imported_ways(), True)[0]
     for name in ("program", "injections"):  # which the run itself knows better
-        del found[name]
-    return dict(found, known=known_clients(), certificates=certificates_of_a_load())
+        del results[name]
+    return dict(results, known=known_clients(), certificates=certificates_of_a_load())
 
 
 def examine(path):
-    """The process of the examined program: reads what is asked, and writes lines of JSON after it,
-    the last of them what was found; then this ends, whatever the program has left running in it."""
+    """Run the process of the examined program: read the parameters, and write lines of JSON after
+    them, the last of them the results; then end, whatever the program has left running."""
     with open(path) as file:
         spec = json.loads(file.readline())
     out, pid = open(path, "a"), os.getpid()
@@ -192,9 +194,9 @@ def examine(path):
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     watch, started, phase = Watch(), clock(), "imports"
 
-    def answer(**what):
+    def answer(**fields):
         if os.getpid() == pid:  # a child that the program forked has nothing to say
-            out.write(json.dumps(what) + "\n")
+            out.write(json.dumps(fields) + "\n")
             out.flush()
 
     try:
@@ -204,7 +206,7 @@ def examine(path):
             with watch:
                 import_program(spec["program"], spec["arguments"])
         imported_s, phase = round(clock() - started, 2), "examination"
-        # Whatever happens to whoever started this.
+        # Whatever happens to the process that started this.
         end_after(max(1, int(spec["patience"] - (clock() - started))))
         answer(phase=phase)
         if os.getpid() == pid:

@@ -31,8 +31,8 @@ RESTS = (
 class Turns(object):
     """A loop that counts its turns as it takes them."""
 
-    def __init__(self, by, waits):
-        self.by, self.waits, self.turns = by, waits, 0
+    def __init__(self, name, waits):
+        self.by, self.waits, self.turns = name, waits, 0
 
     def turn(self):
         return self.turns
@@ -41,11 +41,11 @@ class Turns(object):
 class Beats(object):
     """A loop that hides its turns: it is asked to count one, again and again.
 
-    ask: has the loop call a function, from another thread.
+    schedule: has the loop call a function, from another thread.
     """
 
-    def __init__(self, by, waits, ask):
-        self.by, self.waits, self.ask = by, waits, ask
+    def __init__(self, name, waits, schedule):
+        self.by, self.waits, self.ask = name, waits, schedule
         self.turns, self.wanted = 0, 0
 
     def turn(self):
@@ -111,7 +111,7 @@ class Heartbeat(object):
         if not self.probes.active:
             return lambda: None
         thread = self.ident()
-        before = self.loops.get(thread)
+        previous = self.loops.get(thread)
         number = os.getpid() if thread == self.main else None
         self.numbers[thread] = self.number_of() if self.number_of else number
         self.loops[thread] = loop
@@ -122,15 +122,15 @@ class Heartbeat(object):
 
         def leave():
             self.silences.pop(thread, None)
-            if before is not None:
-                self.loops[thread] = before
+            if previous is not None:
+                self.loops[thread] = previous
             else:
                 self.loops.pop(thread, None)
 
         return leave
 
     def look_on(self):
-        """Look, where there is anything to look at and nobody does."""
+        """Look, if there is anything to look at and nobody does."""
         if self.looking not in (None, os.getpid()):  # the thread has stayed with the parent
             self.looking, self.main = None, self.ident()
             self.silences.clear()
@@ -145,18 +145,18 @@ class Heartbeat(object):
 
     def pause(self):
         """Look no more, so that this process has no thread that it would not have without."""
-        self.stop, until = True, clock() + 1
-        while self.looking == os.getpid() and clock() < until:
+        self.stop, deadline = True, clock() + 1
+        while self.looking == os.getpid() and clock() < deadline:
             sleep(BEAT_S / 10)
 
     def look(self):
-        before, thread_ms = clock(), getattr(time, "thread_time", None)
+        previous, thread_ms = clock(), getattr(time, "thread_time", None)
         idle = 0
         try:
             while not self.stop and idle < 100:
                 sleep(BEAT_S)
-                now = clock()
-                step, before = min(now - before, LATE_BEATS * BEAT_S), now
+                present = clock()
+                step, previous = min(present - previous, LATE_BEATS * BEAT_S), present
                 idle = 0 if self.loops else idle + 1
                 if not self.probes.active:
                     continue
@@ -189,11 +189,11 @@ class Heartbeat(object):
         silence.last = self.times(thread)
         if silence.s >= SILENT_FROM_S / 2:
             place = frame.f_code, frame.f_lasti
-            known = silence.places.get(place)
-            if known is None:
+            record = silence.places.get(place)
+            if record is None:
                 importing = is_importing(frame)
-                known = silence.places[place] = [0.0, importing, self.probes.callers(frame)]
-            known[0] += step
+                record = silence.places[place] = [0.0, importing, self.probes.callers(frame)]
+            record[0] += step
             silence.waiting = silence.waiting or loop.waits()
         if silence.s >= NOTED_EACH_S:
             self.end(thread, loop)
@@ -203,37 +203,37 @@ class Heartbeat(object):
         silence = self.silences.pop(thread, None)
         if silence is None or not silence.places or silence.s < SILENT_FROM_S:
             return
-        used, others = used_between(silence.times, silence.last)
-        if others > silence.s / 2:  # whoever wants Python's lock waits for those that compute
+        used, others_s = used_between(silence.times, silence.last)
+        if others_s > silence.s / 2:  # to get Python's lock, a thread waits for those that compute
             return
-        _, importing, who = max(silence.places.values(), key=lambda each: each[0])
+        _, importing, origin = max(silence.places.values(), key=lambda record: record[0])
         waited_s = silence.s - used
         if waited_s >= SILENT_FROM_S and not importing:
-            values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=who)
+            values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=origin)
             self.probes.note("silence", by=loop.by, **values)
 
     def wants_processor(self, thread):
-        """Whether a thread has a processor or waits for one; False where nobody tells."""
+        """Return whether a thread has a processor or waits for one; False if nobody tells."""
         try:
             return b") R " in read("/proc/self/task/%d/stat" % self.numbers[thread])
         except Exception:
             return False
 
     def times(self, thread):
-        """(seconds in which a thread had a processor or wanted one, the same of all others but
-        this, the processor seconds of the process); None for the first two where nobody tells."""
+        """Return (seconds in which a thread had a processor or wanted one, the same of all others
+        but this, the processor seconds of the process); None for the first two if nobody tells."""
         process = sum(os.times()[:2])
         try:
             number = str(self.numbers[thread])
-            own = str(self.number_of()) if self.number_of else None
+            own_number = str(self.number_of()) if self.number_of else None
             names = os.listdir("/proc/self/task")
-            of, others = seconds_of(number), 0.0
+            thread_s, others_s = seconds_of(number), 0.0
             if len(names) > MOST_THREADS:
-                return of, None, process
+                return thread_s, None, process
             for name in names:
-                if name not in (number, own):
-                    others += seconds_of(name)
-            return of, others, process
+                if name not in (number, own_number):
+                    others_s += seconds_of(name)
+            return thread_s, others_s, process
         except Exception:
             return None, None, process
 
@@ -247,21 +247,21 @@ def read(path):
 
 
 def seconds_of(number):
-    """How long a thread of this process has had a processor, or wanted one. Linux tells."""
+    """Return how long a thread of this process has had a processor, or wanted one. Linux tells."""
     ran, queued = read("/proc/self/task/%s/schedstat" % number).split()[:2]
     return (int(ran) + int(queued)) / 1e9
 
 
-def used_between(before, after):
-    """(seconds in which the thread ran or wanted to, the same of all others) between two of
-    `Heartbeat.times`. Where nobody tells, whatever the process used was the thread's."""
-    process = after[2] - before[2]
-    if before[0] is None or after[0] is None:
+def used_between(start, end):
+    """Return (seconds in which the thread ran or wanted to, the same of all others) between two of
+    `Heartbeat.times`. If nobody tells, whatever the process used was the thread's."""
+    process = end[2] - start[2]
+    if start[0] is None or end[0] is None:
         return process, 0.0
-    used = after[0] - before[0]
-    if before[1] is None or after[1] is None:
+    used = end[0] - start[0]
+    if start[1] is None or end[1] is None:
         return used, max(0.0, process - used)
-    return used, max(0.0, after[1] - before[1])  # a thread that has ended takes its own with it
+    return used, max(0.0, end[1] - start[1])  # a thread that has ended takes its own with it
 
 
 def is_resting(frame):
@@ -270,7 +270,7 @@ def is_resting(frame):
 
 
 def is_importing(frame):
-    """Whether a module is being imported: what that waits for is a disk."""
+    """Return whether a module is being imported: what that waits for is a disk."""
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True

@@ -32,7 +32,10 @@ def is_script(program):
 def import_program(program, arguments):
     """Import a module, or run a script under another name than __main__."""
     if PY2:  # whose command lines are bytes
-        program, arguments = program.encode("utf-8"), [each.encode("utf-8") for each in arguments]
+        program, arguments = (
+            program.encode("utf-8"),
+            [argument.encode("utf-8") for argument in arguments],
+        )
     sys.argv = [program] + list(arguments)
     path = os.path.abspath(program)
     if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
@@ -49,7 +52,7 @@ def import_program(program, arguments):
 
 
 def trouble_of(error, spec, phase):
-    """What the import of the program ended with, and what to do, in a sentence or two."""
+    """Return what the import of the program ended with, and what to do, in a sentence or two."""
     if phase == "examination":
         sys.__excepthook__(*sys.exc_info())
         return "the doctor stumbled itself: %s (its traceback stands above)" % told(error)
@@ -61,15 +64,15 @@ def trouble_of(error, spec, phase):
         trace = trace.tb_next
     behind = 'behind `if __name__ == "__main__":`'
     if isinstance(error, TooLong):
-        what = "was still in its imports after %d s%s" % (spec["patience"], place)
+        sentence = "was still in its imports after %d s%s" % (spec["patience"], place)
         to_do = "Name a module that only imports, or put the work %s" % behind
     elif isinstance(error, SystemExit):
-        what = "called sys.exit(%r) in its imports%s, " % (error.code, place)
-        what += "so its other imports were not seen"
+        sentence = "called sys.exit(%r) in its imports%s, " % (error.code, place)
+        sentence += "so its other imports were not seen"
         to_do = "Put that %s, or name a module that only imports" % behind
     else:
         python = os.path.basename(sys.executable or "python")
         start = name if is_script(name) else '-c "import %s"' % name.partition(":")[0]
-        what = "crashed in its imports%s: %s" % (place, told(error))
+        sentence = "crashed in its imports%s: %s" % (place, told(error))
         to_do = "Mend that first: `%s %s` has to get through" % (python, start)
-    return "%s %s. %s." % (name, what, to_do)
+    return "%s %s. %s." % (name, sentence, to_do)

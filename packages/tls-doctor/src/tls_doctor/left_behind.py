@@ -22,16 +22,17 @@ INSTALLED = {}
 
 def provides():
     rows = []
-    for what, module, attribute in PROVIDED:
+    for name, module, attribute in PROVIDED:
         if loaded(module):
-            found = getattr(loaded(module), attribute, None)
-            by = "nobody: it is gone" if found is None else provider(found)
-            rows.append({"name": what, "by": by, "class": found and readable(found)})
+            member = getattr(loaded(module), attribute, None)
+            maker = "nobody: it is gone" if member is None else provider(member)
+            rows.append({"name": name, "by": maker, "class": member and readable(member)})
     return rows
 
 
 def provider(value):
-    """Who made a class or function: gevent, eventlet, pyOpenSSL, the standard library, a module."""
+    """Return who made a class or function: gevent, eventlet, pyOpenSSL, the standard library, a
+    module."""
     module = str(getattr(value, "__module__", "") or "")
     first = module.split(".")[0]
     if "contrib.pyopenssl" in module or first == "OpenSSL":
@@ -59,27 +60,27 @@ def urllib3_module(name):
 
 
 def injected():
-    """Whether urllib3 makes its contexts with pyOpenSSL for everybody."""
+    """Return whether urllib3 makes its contexts with pyOpenSSL for everybody."""
     context = getattr(urllib3_module("util.ssl_"), "SSLContext", None)
     return str(getattr(context, "__module__", "")).endswith("contrib.pyopenssl")
 
 
 def own_context(ssl):
-    """The SSLContext that ssl itself makes: gevent's and truststore's, which may stand in its
-    place (a .pth file injects truststore into every process), are made of it."""
-    return [each for each in ssl.SSLContext.__mro__ if each.__module__ == "ssl"][-1]
+    """Return the SSLContext that ssl itself makes: gevent's and truststore's, which may stand in
+    its place (a .pth file injects truststore into every process), are made of it."""
+    return [base for base in ssl.SSLContext.__mro__ if base.__module__ == "ssl"][-1]
 
 
 def openssl():
     import ssl
 
-    found = {"ssl": ssl.OPENSSL_VERSION, "pyOpenSSL": None}
+    versions = {"ssl": ssl.OPENSSL_VERSION, "pyOpenSSL": None}
     pyopenssl = loaded("OpenSSL.SSL")
     if pyopenssl:
         version = getattr(pyopenssl, "OpenSSL_version", None) or pyopenssl.SSLeay_version
-        found["pyOpenSSL"] = version(0).decode("ascii")  # 0: SSLEAY_VERSION
-    found["loads"] = found["pyOpenSSL"] if injected() else found["ssl"]
-    return found
+        versions["pyOpenSSL"] = version(0).decode("ascii")  # 0: SSLEAY_VERSION
+    versions["loads"] = versions["pyOpenSSL"] if injected() else versions["ssl"]
+    return versions
 
 
 def is_library(path):
@@ -88,8 +89,8 @@ def is_library(path):
 
 
 def is_package(path):
-    """Whether a file was installed: into site-packages, or elsewhere (pip install --target) with
-    what an installer leaves beside its package."""
+    """Return whether a file was installed: into site-packages, or elsewhere (pip install --target)
+    with what an installer leaves beside its package."""
     if "site-packages" in path or "dist-packages" in path:
         return True
     folder, name = os.path.split(os.path.splitext(path)[0])
@@ -101,14 +102,14 @@ def is_package(path):
 
 
 def installed_in(folder):
-    """The packages and modules that were installed into a folder, in small letters."""
+    """Return the packages and modules that were installed into a folder, in small letters."""
     if folder not in INSTALLED:
-        found = set()
+        packages = set()
         for name in folders_in(folder):
             if name.endswith(".dist-info"):
-                found.add(name.partition("-")[0].lower())
-                found.update(top_level(os.path.join(folder, name)))
-        INSTALLED[folder] = found
+                packages.add(name.partition("-")[0].lower())
+                packages.update(top_level(os.path.join(folder, name)))
+        INSTALLED[folder] = packages
     return INSTALLED[folder]
 
 
@@ -120,7 +121,7 @@ def folders_in(folder):
 
 
 def top_level(folder):
-    """What a package says is imported of it (google-auth: google), in small letters."""
+    """Return what a package says is imported of it (google-auth: google), in small letters."""
     try:
         with open(os.path.join(folder, "top_level.txt")) as file:
             return file.read().lower().split()

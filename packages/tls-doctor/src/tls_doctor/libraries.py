@@ -25,13 +25,13 @@ LIBRARIES = {
 
 
 def is_decorator(package, codes):
-    """Whether a package only wraps the program's functions: it is known for that, or all of its
-    functions that were called take whatever they are given (*args, **kwargs)."""
+    """Return whether a package only wraps the program's functions: it is known for that, or all of
+    its functions that were called take whatever they are given (*args, **kwargs)."""
     return package in DECORATORS or all(code.co_flags & 12 == 12 for code in codes)
 
 
 def taken_by(library):
-    """(how its client is kept, what is said of the context that it takes), of a library."""
+    """Return (how its client is kept, what is said of the context that it takes), of a library."""
     if library not in LIBRARIES:
         text = "Make one client of %s, and keep it; where it has none, see whether it takes one."
         return None, text % library

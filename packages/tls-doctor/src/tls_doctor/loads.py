@@ -56,21 +56,22 @@ class Watch(object):
 
 
 def caller(frame):
-    """{"file", "line", "text", "from"} of who calls; from: the program's own line above it."""
+    """Return {"file", "line", "text", "from"} of a frame that calls; from: the program's own line
+    above it."""
     path, line = frame.f_code.co_filename, frame.f_lineno
-    who = {"file": short(path), "line": line, "from": None}
-    who["text"] = readable(linecache.getline(path, line)).strip()
+    origin = {"file": short(path), "line": line, "from": None}
+    origin["text"] = readable(linecache.getline(path, line)).strip()
     while frame is not None and frame.f_code.co_filename != OWN_FILE:
         path = frame.f_code.co_filename
         if not path.startswith("<") and not is_library(path):
-            who["from"] = "%s:%d" % (short(path), frame.f_lineno)
+            origin["from"] = "%s:%d" % (short(path), frame.f_lineno)
             break
         frame = frame.f_back
-    return who
+    return origin
 
 
 def loads_of(work):
-    """(the processor milliseconds of each load, the error or None) of one piece of work."""
+    """Return (the processor milliseconds of each load, the error or None) of one piece of work."""
     error = None
     with Watch() as watch:
         try:
@@ -80,17 +81,23 @@ def loads_of(work):
     return watch.loads, error
 
 
-def count_loads(way, server):
-    """How often certificates are loaded by three connections of one session, and by one call
+def count_loads(client, server):
+    """Return how often certificates are loaded by three connections of one session, and by one call
     without a session: {"client", "by_connection", "made", "by_call", "error"}.
 
     The connections are made with the trust that the library has by default, so they end at the
     certificate of the doctor's server, after the loads. (One that does not verify gets an answer.)
     """
-    row = {"client": way.name, "by_connection": [], "by_call": None, "error": None, "each_ms": []}
+    row = {
+        "client": client.name,
+        "by_connection": [],
+        "by_call": None,
+        "error": None,
+        "each_ms": [],
+    }
     url = server.url("https", 0, "last" + server.new_trial())
     with Watch() as watch:
-        session = way.session()
+        session = client.session()
     row["made"] = len(watch.loads)
     for _ in range(3):
         loads, error = loads_of(lambda: session.ask(url))
@@ -99,71 +106,72 @@ def count_loads(way, server):
         if error and "certificate verify failed" not in told(error).lower():
             row["error"] = row["error"] or told(error)
     session.close()
-    if way.once:
-        row["by_call"] = len(loads_of(lambda: loaded(way.module).get(url))[0])
+    if client.once:
+        row["by_call"] = len(loads_of(lambda: loaded(client.module).get(url))[0])
     return row
 
 
-def check_loads(server, imported, watch, until):
-    """One row of `count_loads` for each client that is here. What the program did not import comes
-    last, in our own process alone, and if there is time."""
-    rows, known = [], [way for way in own_adapters() if way.adapter]
-    known += sorted(WAYS, key=lambda way: way.module not in imported)
-    for way in known:
-        its_own = way.module in imported
-        if not its_own and (not watch or (imported and clock() > until)):
+def check_loads(server, imported, watch, deadline):
+    """Return a row of `count_loads` for each client that is here. What the program did not import
+    comes last, in our own process alone, and if there is time."""
+    rows, candidates = [], [client for client in own_adapters() if client.adapter]
+    candidates += sorted(WAYS, key=lambda client: client.module not in imported)
+    for client in candidates:
+        its_own = client.module in imported
+        if not its_own and (not watch or (imported and clock() > deadline)):
             continue
         with Watch() as importing:
-            if not bring(way.module):
+            if not bring(client.module):
                 continue
         try:
-            row = count_loads(way, server)
+            row = count_loads(client, server)
         except Exception as error:
-            row = {"client": way.name, "error": told(error), "by_call": None}
-        row.update(imported=its_own, adapter=way.adapter, at_import=len(importing.loads))
+            row = {"client": client.name, "error": told(error), "by_call": None}
+        row.update(imported=its_own, adapter=client.adapter, at_import=len(importing.loads))
         rows.append(row)
     return rows
 
 
 def judged_rows(rows, program):
-    """The rows of loads that count: of the clients that the program imported, or, where no program
-    was named, of requests. A session's own adapter counts for requests as a whole."""
-    own = [row for row in rows if row["imported"]]
+    """Return the rows of loads that count: of the clients that the program imported, or, if no
+    program was named, of requests. A session's own adapter counts for requests as a whole."""
+    judged = [row for row in rows if row["imported"]]
     if not program:
-        own = own or [row for row in rows if row["client"] == "requests"]
-    own = [row for row in own if not (row["adapter"] and row["error"])]
-    names = topmost([row["client"] for row in own])
-    stock = "requests" if any(row["adapter"] for row in own) else None
-    return [row for row in own if row["client"] in names and row["client"] != stock]
+        judged = judged or [row for row in rows if row["client"] == "requests"]
+    judged = [row for row in judged if not (row["adapter"] and row["error"])]
+    names = topmost([row["client"] for row in judged])
+    stock = "requests" if any(row["adapter"] for row in judged) else None
+    return [row for row in judged if row["client"] in names and row["client"] != stock]
 
 
 def bounds(values):
-    """[least, most] without the very least and the very most: of eleven values those two have the
-    median between them with a certainty of 98.8 %, whatever the noise looks like. Of fewer, all."""
+    """Return [least, most] without the very least and the very most: of eleven values those two
+    have the median between them with a certainty of 98.8 %, whatever the noise looks like. Of
+    fewer, all."""
     values = sorted(values)[1:-1] if len(values) >= TURNS else sorted(values)
     return [round(values[0], 2), round(values[-1], 2)]
 
 
 def certificates_of_a_load():
-    """How many there are where verify=True means a file; None where it means the system's."""
+    """Return how many there are if verify=True means a file; None if it means the system's."""
     try:
         variables = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE") if loaded("requests") else ()
         paths = [os.environ[name] for name in variables if os.environ.get(name)]
-        known = [getattr(loaded(name), "certs", None) for name in ("requests", "niquests")]
-        paths += [each.where() for each in known + [loaded("certifi")] if each]
+        sources = [getattr(loaded(name), "certs", None) for name in ("requests", "niquests")]
+        paths += [source.where() for source in sources + [loaded("certifi")] if source]
         with open(paths[0], "rb") as file:
             return file.read().count(b"BEGIN CERTIFICATE")
     except Exception:
         return None
 
 
-def cost_of_a_load(found, watch):
-    """[least, most] milliseconds of one load, as the program or the clients here do it; if none of
-    them does, into a new context of the standard library's."""
+def cost_of_a_load(results, watch):
+    """Return [least, most] milliseconds of one load, as the program or the clients here do it; if
+    none of them does, into a new context of the standard library's."""
     import ssl
 
-    spent = [ms for row in found["loads"] if row["imported"] for ms in row.get("each_ms", ())]
+    spent = [ms for row in results["loads"] if row["imported"] for ms in row.get("each_ms", ())]
     spent = spent or (watch.loads if watch else [])
-    spent = spent or [ms for row in found["loads"] for ms in row.get("each_ms", ())]
+    spent = spent or [ms for row in results["loads"] for ms in row.get("each_ms", ())]
     spent = spent or loads_of(lambda: [ssl.create_default_context() for _ in range(TURNS)])[0]
     return bounds(spent) if spent else None

@@ -52,7 +52,7 @@ KNOWN = {
     "tornado": "tornado", "geventhttpclient": "geventhttpclient", "http": "http.client",
     "httplib": "http.client", "urllib": "urlopen", "urllib2": "urlopen",
 }  # fmt: skip
-#: Between a client and what it calls stand these.
+#: What may come between a client and what it calls.
 BETWEEN = (
     "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
     "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
@@ -99,23 +99,23 @@ class Probes(object):
 
     # ------------------------------------------------------------------ what is noted, and of what
 
-    def note(self, what, **values):
+    def note(self, event, **values):
         try:
             pid = os.getpid()
             compiled = self.compiled.get(pid, 0)
-            own = self.heartbeat.used_ms if self.heartbeat.looking == pid else 0
-            values.update(cpu=process_ms() - compiled - own, compiled=compiled)
-            self.give(dict(values, **{"is": what, "pid": pid}))
+            own_ms = self.heartbeat.used_ms if self.heartbeat.looking == pid else 0
+            values.update(cpu=process_ms() - compiled - own_ms, compiled=compiled)
+            self.give(dict(values, **{"is": event, "pid": pid}))
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
 
     def known(self, thing):
-        """The number of a context or connection; None where it has none yet."""
-        kept = self.numbers.get(id(thing))
-        return kept[1] if kept is not None and kept[0]() is thing else None
+        """Return the number of a context or connection; None if it has none yet."""
+        pair = self.numbers.get(id(thing))
+        return pair[1] if pair is not None and pair[0]() is thing else None
 
     def number(self, thing):
-        """A number that no other context or connection of this process has had."""
+        """Return a number that no other context or connection of this process has had."""
         if self.known(thing) is not None:
             return self.known(thing)
         number = next(self.count)  # which no two threads get at once
@@ -126,14 +126,14 @@ class Probes(object):
         return number
 
     def callers(self, frame):
-        """{"client", "through", "at", "awaits"} of a call: the client that made it, the library
-        that the program's own code called, and the line of the program's own code; None for what
-        nobody can tell; and whether it is a client of httpx that awaits."""
-        client, first, through, at, depth = None, None, None, None, 0
-        inner, awaits, called = True, False, []
+        """Return {"client", "through", "at", "awaits"} of a call: the client that made it, the
+        library that the program's own code called, and the line of the program's own code; None for
+        what nobody can tell; and whether it is a client of httpx that awaits."""
+        client, first, through, place, depth = None, None, None, None, 0
+        inner, awaits, chain = True, False, []
         while frame is not None and depth < 200:
             depth += 1
-            of, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
+            this_frame, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
             frame_line, frame, path = frame.f_lineno, frame.f_back, code.co_filename
             package = "truststore" if VENDORED in name else name.partition(".")[0]
             if path == OWN_FILE or path.startswith("<frozen"):
@@ -141,7 +141,7 @@ class Probes(object):
             if inner and package in KNOWN:
                 client = KNOWN[package]
                 if package in ("httpx", "httpx2") and code.co_name == "__init__":
-                    awaits = awaits or hasattr(type(of.f_locals.get("self")), "aclose")
+                    awaits = awaits or hasattr(type(this_frame.f_locals.get("self")), "aclose")
             elif inner and client and package not in BETWEEN:
                 inner = False
             if path not in self.files:
@@ -150,30 +150,30 @@ class Probes(object):
             library, packages = self.files[path]
             if library:
                 if package == "asyncio" and code.co_name == "_run" and running_loop():
-                    at = self.line_of_task()  # what is below only runs the loop
+                    place = self.line_of_task()  # what is below only runs the loop
                     break
                 if package not in BETWEEN:
                     first = first or package
-                    if packages and (not called or called[-1][0] != package):
-                        called.append((package, []))
+                    if packages and (not chain or chain[-1][0] != package):
+                        chain.append((package, []))
                     if packages:
-                        called[-1][1].append(code)
+                        chain[-1][1].append(code)
                 continue
-            at = "%s:%d" % (short(path), frame_line)
+            place = "%s:%d" % (short(path), frame_line)
             break
-        packages = [package for package, codes in called if not is_decorator(package, codes)]
-        packages = packages or [package for package, _ in called]
+        packages = [package for package, codes in chain if not is_decorator(package, codes)]
+        packages = packages or [package for package, _ in chain]
         through = packages[-1] if packages else None
-        return {"client": client or first, "through": through, "at": at, "awaits": awaits}
+        return {"client": client or first, "through": through, "at": place, "awaits": awaits}
 
     # -------------------------------------------------------------------------- contexts and loads
 
     def contexts(self, kind):
         """Note the contexts of a class that are made, but for servers."""
-        make, probes = kind.__new__, self
+        original, probes = kind.__new__, self
 
         def __new__(cls, *args, **kwargs):
-            context = make(cls, *args, **kwargs)
+            context = original(cls, *args, **kwargs)
             protocol = kwargs.get("protocol", args[0] if args else None)
             if probes.active and getattr(protocol, "name", "") != "PROTOCOL_TLS_SERVER":
                 probes.locks(cls, kind)
@@ -187,18 +187,18 @@ class Probes(object):
     def locks(self, cls, kind):
         """Note when a class of contexts lets a thread wait that only asks how it is set: urllib3
         asks before it connects, and truststore 0.10.5 answers when no handshake is under way."""
-        for each in set(cls.__mro__) - self.kinds:
-            self.kinds.add(each)
+        for base in set(cls.__mro__) - self.kinds:
+            self.kinds.add(base)
             for name in ("verify_mode", "check_hostname"):
-                own = vars(each).get(name)
-                if issubclass(each, kind) and each is not kind and isinstance(own, property):
-                    asking = property(self.asking(own.fget), self.asking(own.fset))
-                    self.put(each, name, asking)
+                member = vars(base).get(name)
+                if issubclass(base, kind) and base is not kind and isinstance(member, property):
+                    asking = property(self.asking(member.fget), self.asking(member.fset))
+                    self.put(base, name, asking)
 
     def asking(self, function):
         probes = self
 
-        def ask(*args):
+        def timed(*args):
             started = clock()
             try:
                 return function(*args)
@@ -206,7 +206,7 @@ class Probes(object):
                 if probes.active and clock() - started >= ASKED_FROM_S:
                     probes.asked.setdefault(ident(), started)
 
-        return function and named(ask, function)
+        return function and named(timed, function)
 
     def loads(self, kind):
         """Note the certificates that are loaded into contexts of a class. load_default_certs is
@@ -222,16 +222,16 @@ class Probes(object):
             if not probes.active or thread in probes.busy:
                 return function(context, *args, **kwargs)
             probes.busy.add(thread)
-            started, since, kib, ok = thread_ms(), clock(), [resident_kib()], False
+            started, began, kib, ok = thread_ms(), clock(), [resident_kib()], False
             try:
-                done = function(context, *args, **kwargs)
+                result = function(context, *args, **kwargs)
                 ok = True
-                return done
+                return result
             finally:
                 t, ms, kib = clock(), thread_ms() - started, kib + [resident_kib()]
                 probes.busy.discard(thread)
                 if ok:
-                    spent = {"ms": round(ms, 3), "kib": kib, "since": since, "t": t}
+                    spent = {"ms": round(ms, 3), "kib": kib, "since": began, "t": t}
                     probes.loaded(context, name, args, kwargs, spent, sys._getframe(1))
 
         return named(load, function)
@@ -239,11 +239,11 @@ class Probes(object):
     def loaded(self, context, name, args, kwargs, spent, frame):
         trust, loop = trust_of(name, args, kwargs), running_loop()
         try:
-            held = context.cert_store_stats()["x509"]
+            certificates = context.cert_store_stats()["x509"]
         except Exception:
-            held = None
+            certificates = None
         # A folder is read later, one file at a time, and a place where nothing is costs nothing.
-        if held == 0 or (held is None and spent["ms"] < 0.5) or trust is None:
+        if certificates == 0 or (certificates is None and spent["ms"] < 0.5) or trust is None:
             return
         values = dict(trust=trust, who=self.callers(frame), alive=self.hold(context, trust))
         values.update(loop=loop is not None, waiting=bool(loop) and others_wait(loop))
@@ -254,34 +254,34 @@ class Probes(object):
         self.note("load", c=self.number(context), **dict(values, **spent))
 
     def hold(self, context, trust):
-        """How many contexts with these certificates are in use now, with this one: at most, while
-        Python frees them by itself; where it has to be told to, at least."""
-        held, number = self.held.setdefault(trust, {}), self.number(context)
+        """Return how many contexts with these certificates are in use now, with this one: at most,
+        while Python frees them by itself; if it has to be told to, at least."""
+        references, number = self.held.setdefault(trust, {}), self.number(context)
         try:
-            held[number] = weakref.ref(context, lambda _: held.pop(number, None))
+            references[number] = weakref.ref(context, lambda _: references.pop(number, None))
         except TypeError:
-            return len(held)
+            return len(references)
         alive, look_at = self.collected.get(trust, (None, CONTEXTS_FROM))
-        if len(held) >= look_at and gc.isenabled():
-            alive = self.freed(held, alive)
-            in_use = len(held) if alive is None else alive
+        if len(references) >= look_at and gc.isenabled():
+            alive = self.freed(references, alive)
+            in_use = len(references) if alive is None else alive
             self.collected[trust] = alive, max(CONTEXTS_FROM, in_use + max(5, in_use // 4))
-        return len(held) if alive is None else min(alive, len(held))
+        return len(references) if alive is None else min(alive, len(references))
 
-    def freed(self, held, before):
-        """How many of the contexts that are held are in use; None where Python has freed all others
-        by itself, now as before.
+    def freed(self, references, alive_before):
+        """Return how many of the contexts of these references are in use; None if Python has freed
+        all others by itself, now as before.
 
         A client that is closed may refer to itself, and to its context, and is there until Python
         collects such things, which it does when it likes. So that is done here, but not often: each
         time that there are a quarter more contexts.
         """
-        several, started, before_it = len(held), thread_ms(), self.still_open()
+        several, started, before_it = len(references), thread_ms(), self.still_open()
         gc.collect()
         self.note("trial", ms=round(thread_ms() - started, 3))
-        left = before_it - self.still_open()
-        self.note("collected", contexts=several - len(held), connections=max(0, left))
-        return None if before is None and len(held) == several else len(held)
+        closed = before_it - self.still_open()
+        self.note("collected", contexts=several - len(references), connections=max(0, closed))
+        return None if alive_before is None and len(references) == several else len(references)
 
     # --------------------------------------------------------------------------------- handshakes
 
@@ -294,7 +294,7 @@ class Probes(object):
                 return function(connection, *args, **kwargs)
             number, started = probes.begun(connection), thread_ms()
             try:
-                done = function(connection, *args, **kwargs)
+                result = function(connection, *args, **kwargs)
             except Exception as error:
                 probes.spent(number, started)
                 if not type(error).__name__.startswith(("SSLWant", "Want")):
@@ -305,7 +305,7 @@ class Probes(object):
                 raise
             probes.spent(number, started)
             probes.ended(connection, number, True)
-            return done
+            return result
 
         self.put(kind, "do_handshake", named(do_handshake, function))
 
@@ -317,29 +317,29 @@ class Probes(object):
                 context = connection.get_context()
             self.under_way[number] = 0
             self.begun_last[ident()] = number
-            who = self.callers(sys._getframe(2))
-            since = [
+            origin = self.callers(sys._getframe(2))
+            wanted_from = [
                 self.connected.pop(descriptor(connection), None),
                 self.asked.pop(ident(), None),
             ]
-            since = min([each for each in since if each is not None] or [None])
-            values = dict(c=None if context is None else self.number(context), who=who)
-            values.update(loop=running_loop() is not None, since=since, t=clock())
+            wanted_from = min([moment for moment in wanted_from if moment is not None] or [None])
+            values = dict(c=None if context is None else self.number(context), who=origin)
+            values.update(loop=running_loop() is not None, since=wanted_from, t=clock())
             values.update(thread=ident(), by=type(connection).__module__)
-            values.update(http=who["client"] in KNOWN.values())
+            values.update(http=origin["client"] in KNOWN.values())
             self.note("begin", h=number, open=self.opened(connection, number), **values)
         return number
 
     def opened(self, connection, number):
-        """How many connections of clients are open in this process now, with this one."""
+        """Return how many connections of clients are open in this process now, with this one."""
         try:
             self.open[number] = weakref.ref(connection), os.getpid()
         except TypeError:
             return 1
-        for each, (alive, pid) in list(self.open.items()):
-            there = alive()
-            if there is None or pid != os.getpid() or descriptor(there) == -1:
-                self.open.pop(each, None)
+        for key, (alive, pid) in list(self.open.items()):
+            candidate = alive()
+            if candidate is None or pid != os.getpid() or descriptor(candidate) == -1:
+                self.open.pop(key, None)
         return len(self.open)
 
     def spent(self, number, started):
@@ -348,20 +348,20 @@ class Probes(object):
             self.under_way[number] += thread_ms() - started
 
     def still_open(self):
-        """How many connections of clients are open in this process, of those that have a socket of
-        their own: an event loop's have none, and their loop closes them."""
+        """Return how many connections of clients are open in this process, of those that have a
+        socket of their own: an event loop's have none, and their loop closes them."""
         alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
-        return len([each for each in alive if descriptor(each) not in (None, -1)])
+        return len([connection for connection in alive if descriptor(connection) not in (None, -1)])
 
-    def ended(self, connection, number, ok, why=None):
-        values = dict(ok=ok, why=why, ms=round(self.under_way.pop(number, None) or 0, 3))
+    def ended(self, connection, number, ok, reason=None):
+        values = dict(ok=ok, why=reason, ms=round(self.under_way.pop(number, None) or 0, 3))
         if ok:
             values.update(protocol_of(connection))
         self.note("end", h=number, t=clock(), **values)
         if ok and len(self.numbers) > 10000:
-            gone = [each for each, (alive, _) in list(self.numbers.items()) if alive() is None]
-            for each in gone:
-                self.talks.pop(self.numbers.pop(each, (None, None))[1], None)
+            dead = [key for key, (alive, _) in list(self.numbers.items()) if alive() is None]
+            for key in dead:
+                self.talks.pop(self.numbers.pop(key, (None, None))[1], None)
 
     def failing(self, kind, name):
         """Note what a function of a class ends with that makes a connection, if it makes none and
@@ -390,14 +390,14 @@ class Probes(object):
         probes = self
 
         def talk(connection, *args, **kwargs):
-            done = function(connection, *args, **kwargs)
-            number = probes.known(connection) if done and probes.active else None
+            result = function(connection, *args, **kwargs)
+            number = probes.known(connection) if result and probes.active else None
             if number is not None:
                 try:
                     note(number, connection)
                 except Exception:  # one that another thread has closed
                     pass
-            return done
+            return result
 
         return named(talk, function)
 
@@ -408,10 +408,10 @@ class Probes(object):
             talk = self.talks[number] = {"answered": not h2, "number": 0, "told": 0}
         if talk["answered"]:
             talk["answered"], talk["number"] = False, talk["number"] + 1
-            more = talk["number"] - talk["told"]
-            if talk["number"] <= KEPT_FROM or more >= talk["told"]:  # few lines, for many
+            unreported = talk["number"] - talk["told"]
+            if talk["number"] <= KEPT_FROM or unreported >= talk["told"]:  # few lines, for many
                 talk["told"] = talk["number"]
-                self.note("exchange", h=number, n=more)
+                self.note("exchange", h=number, n=unreported)
 
     def answered(self, number, connection):
         if self.talks.get(number, {}).get("number"):
@@ -422,10 +422,10 @@ class Probes(object):
         function, probes = kind.connect, self
 
         def connect(connection, *args, **kwargs):
-            done = function(connection, *args, **kwargs)
+            result = function(connection, *args, **kwargs)
             if probes.active:
                 probes.connected[descriptor(connection)] = clock()
-            return done
+            return result
 
         self.put(kind, "connect", named(connect, function))
         self.reaches(kind, "connect")
@@ -437,14 +437,14 @@ class Probes(object):
 
         def reach(*args, **kwargs):
             try:
-                done = function(*args, **kwargs)
+                result = function(*args, **kwargs)
             except Exception as error:
                 if getattr(error, "errno", None) not in UNDER_WAY:
                     probes.unreached(error)
                 raise
             if name != "getaddrinfo":
                 probes.reached()
-            return done
+            return result
 
         self.put(owner, name, named(reach, function))
 
@@ -483,22 +483,22 @@ class Probes(object):
                 waited_s = clock() - started - (thread_ms() + queued_ms() - busy_ms) / 1000
                 probes.busy.discard(thread)
                 # Of greenlets: the loop has taken no turn meanwhile.
-                stood = loop is not None or turns == probes.turns_of_greenlets()
+                stalled = loop is not None or turns == probes.turns_of_greenlets()
                 if waited_s >= BLOCKS_FROM_S:
-                    who = probes.callers(sys._getframe(1))
+                    origin = probes.callers(sys._getframe(1))
                     if loop is not None:
-                        others = others_wait(loop)
+                        others_waiting = others_wait(loop)
                         kind = type(loop).__module__.partition(".")[0]
-                        values = dict(s=round(waited_s, 4), waiting=others, who=who)
+                        values = dict(s=round(waited_s, 4), waiting=others_waiting, who=origin)
                         probes.note("block", by="trio" if kind == "trio" else "asyncio", **values)
                     else:
-                        probes.note("wait", s=round(waited_s, 4), stood=stood, who=who)
+                        probes.note("wait", s=round(waited_s, 4), stood=stalled, who=origin)
 
         self.put(kind, name, named(wait, function))
 
     def turns_of_greenlets(self):
-        """How many turns the loop of gevent or eventlet has taken in this thread; None where there
-        is none, or where what asks is the loop itself."""
+        """Return how many turns the loop of gevent or eventlet has taken in this thread; None if
+        there is none, or if the loop itself asks."""
         hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
         hub = hub_of and hub_of()
         if hub is not None and hub.loop is not None:
@@ -552,7 +552,8 @@ class Probes(object):
         self.put(kind, "create_task", named(create_task, function))
 
     def line_of(self, frame):
-        """The line of the program's own code that called; that of the task that did, if none."""
+        """Return the line of the program's own code that called; that of the task that did, if
+        none."""
         while frame is not None:
             path, code = frame.f_code.co_filename, frame.f_code
             if path not in self.files:
@@ -567,7 +568,7 @@ class Probes(object):
         return None
 
     def line_of_task(self):
-        """The line that made asyncio's task that runs in this thread; None in a callback."""
+        """Return the line that made asyncio's task that runs in this thread; None in a callback."""
         try:
             task = sys.modules["asyncio"].current_task()
         except RuntimeError:  # no loop runs here
@@ -590,53 +591,56 @@ class Probes(object):
 
     def pools(self, kind):
         """Note when a pool of HTTPS connections has no place for one that comes back."""
-        take, give, probes = kind._get_conn, kind._put_conn, self
+        get, put_back, probes = kind._get_conn, kind._put_conn, self
 
         def used(pool, change):
             with probes.lock:
-                now, most = probes.in_use.get(pool, (0, 0))
-                probes.in_use[pool] = now + change, max(most, now + change)
+                count, peak = probes.in_use.get(pool, (0, 0))
+                probes.in_use[pool] = count + change, max(peak, count + change)
                 return probes.in_use[pool][1]
 
         def _get_conn(pool, *args, **kwargs):
-            connection = take(pool, *args, **kwargs)
+            connection = get(pool, *args, **kwargs)
             used(pool, 1)
             return connection
 
         def _put_conn(pool, connection):
-            wanted, places = used(pool, -1), getattr(pool, "pool", None)  # None: the pool is closed
-            before = getattr(connection, "sock", None)
-            done = give(pool, connection)
-            after = getattr(connection, "sock", None)
-            there = places is not None and before is not None and pool.scheme == "https"
-            if there and after is None and probes.active:
-                context = getattr(before, "context", None)
+            peak, places = used(pool, -1), getattr(pool, "pool", None)  # None: the pool is closed
+            socket_before = getattr(connection, "sock", None)
+            result = put_back(pool, connection)
+            socket_after = getattr(connection, "sock", None)
+            was_open = places is not None and socket_before is not None and pool.scheme == "https"
+            if was_open and socket_after is None and probes.active:
+                context = getattr(socket_before, "context", None)
                 values = dict(c=None if context is None else probes.number(context))
                 values.update(who=probes.callers(sys._getframe(1)), size=places.maxsize)
-                probes.note("full", wanted=wanted, **values)
-            return done
+                probes.note("full", wanted=peak, **values)
+            return result
 
-        self.put(kind, "_get_conn", named(_get_conn, take))
-        self.put(kind, "_put_conn", named(_put_conn, give))
+        self.put(kind, "_get_conn", named(_get_conn, get))
+        self.put(kind, "_put_conn", named(_put_conn, put_back))
 
     def hosts(self, kind):
         """Note when a PoolManager makes a pool for a host once more, because it had to give up the
         one that it had, with a connection that was open."""
-        make, probes, known = kind._new_pool, self, weakref.WeakKeyDictionary()
+        original, probes, managers = kind._new_pool, self, weakref.WeakKeyDictionary()
 
         def _new_pool(manager, scheme, host, port, *args, **kwargs):
             if scheme == "https" and probes.active:
-                hosts, size = known.setdefault(manager, {}), getattr(manager.pools, "_maxsize", 0)
+                hosts, size = (
+                    managers.setdefault(manager, {}),
+                    getattr(manager.pools, "_maxsize", 0),
+                )
                 if hosts.get((host, port)):
-                    who = probes.callers(sys._getframe(1))
-                    probes.note("evicted", who=who, size=size, wanted=len(hosts))
+                    origin = probes.callers(sys._getframe(1))
+                    probes.note("evicted", who=origin, size=size, wanted=len(hosts))
                 hosts[host, port] = False  # whether its pool had to go
                 if size and len(manager.pools) >= size:
                     oldest = next(iter(manager.pools._container.values()))
                     hosts[oldest.host, oldest.port] = is_open(oldest)
-            return make(manager, scheme, host, port, *args, **kwargs)
+            return original(manager, scheme, host, port, *args, **kwargs)
 
-        self.put(kind, "_new_pool", named(_new_pool, make))
+        self.put(kind, "_new_pool", named(_new_pool, original))
 
     # --------------------------------------------------------------------- the compiling of modules
 
@@ -651,26 +655,26 @@ class Probes(object):
             pid = os.getpid()
             self.compiled[pid] = self.compiled.get(pid, 0) + ms
 
-        found = {"function": getattr(kind, name), "note": note, "thread_ms": thread_ms}
-        exec(compile(COMPILING, "<frozen importlib._bootstrap_external>", "exec"), found)
-        self.put(kind, name, named(found["timed"], found["function"]))
+        namespace = {"function": getattr(kind, name), "note": note, "thread_ms": thread_ms}
+        exec(compile(COMPILING, "<frozen importlib._bootstrap_external>", "exec"), namespace)
+        self.put(kind, name, named(namespace["timed"], namespace["function"]))
 
     # ------------------------------------------------------------------------ when they are put in
 
     def put(self, kind, name, value):
-        own = vars(kind).get(name)
+        previous = vars(kind).get(name)
         setattr(kind, name, value)
-        self.undo.append((kind, name, own))
+        self.undo.append((kind, name, previous))
 
     def remove(self):
         """Take all probes out again, and note nothing more."""
         self.active, self.heartbeat.stop = False, True
-        for kind, name, own in reversed(self.undo):
-            if own is None:
+        for kind, name, previous in reversed(self.undo):
+            if previous is None:
                 delattr(kind, name)
             else:
-                setattr(kind, name, own)
-        sys.meta_path[:] = [each for each in sys.meta_path if each is not self]
+                setattr(kind, name, previous)
+        sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
         self.undo = []
 
     def install(self):
@@ -695,7 +699,7 @@ class Probes(object):
             self.note("unprobed", module=name, why=readable(error))
 
     def find_spec(self, name, path=None, target=None):
-        """The spec of a module that is to be probed once it is imported; of others, none."""
+        """Return the spec of a module that is to be probed once it is imported; of others, none."""
         if name not in PROBED and name not in self.changes:
             return None
         for finder in list(sys.meta_path):
@@ -726,8 +730,8 @@ class Probes(object):
     if PY2:
 
         def find_module(self, name, path=None):
-            known = name in PROBED or name in self.changes
-            return self if known and ("import", name) not in self.busy else None
+            is_probed = name in PROBED or name in self.changes
+            return self if is_probed and ("import", name) not in self.busy else None
 
         def load_module(self, name):
             self.busy.add(("import", name))
@@ -806,32 +810,32 @@ def probe_gevents_sockets(probes, module):
 
 
 def probe_selectors(probes, module):
-    """The connections of asyncio's own loops, which are there a turn later."""
+    """Note the connections of asyncio's own loops, which are there a turn later."""
     kind = module.BaseSelectorEventLoop
     function = kind._sock_connect_cb
 
     def _sock_connect_cb(loop, future, *args):
-        before = future.done()
-        done = function(loop, future, *args)
-        if future.done() and not before and not future.cancelled():
+        was_done = future.done()
+        result = function(loop, future, *args)
+        if future.done() and not was_done and not future.cancelled():
             error = getattr(future, "_exception", None)  # to ask for it would be to handle it
             if error is None:
                 probes.reached()
             else:
                 probes.unreached(error)
-        return done
+        return result
 
     probes.put(kind, "_sock_connect_cb", named(_sock_connect_cb, function))
 
 
 def probe_pyopenssl(probes, module):
-    make, kind = module.Context.__init__, module.Context
+    original, kind = module.Context.__init__, module.Context
 
     def __init__(context, *args, **kwargs):
-        make(context, *args, **kwargs)
+        original(context, *args, **kwargs)
         if probes.active:
-            who = probes.callers(sys._getframe(1))
-            probes.note("context", c=probes.number(context), who=who, default=False)
+            origin = probes.callers(sys._getframe(1))
+            probes.note("context", c=probes.number(context), who=origin, default=False)
 
     probes.put(kind, "__init__", __init__)
     probes.loads(kind)
@@ -852,14 +856,14 @@ def probe_sessions(probes, module):
 
 
 def probe_pools(probes, module):
-    make = module.PoolManager.__init__
+    original = module.PoolManager.__init__
 
     def __init__(pool, *args, **kwargs):
-        make(pool, *args, **kwargs)
+        original(pool, *args, **kwargs)
         if probes.active and probes.callers(sys._getframe(1))["client"] in (None, "urllib3"):
             probes.note("pool")
 
-    probes.put(module.PoolManager, "__init__", named(__init__, make))
+    probes.put(module.PoolManager, "__init__", named(__init__, original))
     probes.hosts(module.PoolManager)
 
 
@@ -874,14 +878,14 @@ def probe_truststore(probes, module):
 
 
 def probe_botocore(probes, module):
-    make = module.URLLib3Session.__init__
+    original = module.URLLib3Session.__init__
 
     def __init__(session, *args, **kwargs):
-        make(session, *args, **kwargs)
+        original(session, *args, **kwargs)
         if probes.active:
             probes.note("botocore")
 
-    probes.put(module.URLLib3Session, "__init__", named(__init__, make))
+    probes.put(module.URLLib3Session, "__init__", named(__init__, original))
 
 
 def probe_pool(probes, module):
@@ -892,13 +896,13 @@ def probe_loop(probes, module):
     probes.note("loop", name=module.__name__.partition(".")[0])
     kind = getattr(module, "Hub", None)
     if kind is not None and module.__name__ == "gevent.hub":
-        make = kind.__init__
+        original = kind.__init__
 
         def __init__(hub, *args, **kwargs):
-            make(hub, *args, **kwargs)
+            original(hub, *args, **kwargs)
             probes.heartbeat.watch(Greenlets(hub))  # which stays for as long as its thread
 
-        probes.put(kind, "__init__", named(__init__, make))
+        probes.put(kind, "__init__", named(__init__, original))
 
 
 def probe_asyncio(probes, module):
@@ -913,11 +917,11 @@ def probe_uvloop(probes, module):
 
 
 def probe_trio(probes, module):
-    """Its loop is asked to count, while it runs in the thread that made its runner."""
-    make, run, leaving = module.setup_runner, module.run, {}
+    """Have trio's loop count, while it runs in the thread that made its runner."""
+    original, run, leaving = module.setup_runner, module.run, {}
 
     def setup_runner(*args, **kwargs):
-        runner = make(*args, **kwargs)
+        runner = original(*args, **kwargs)
         waits = lambda: others_wait(runner)  # noqa: E731
         beats = Beats("trio", waits, runner.entry_queue.run_sync_soon)
         leaving[ident()] = probes.heartbeat.watch(beats)
@@ -929,33 +933,33 @@ def probe_trio(probes, module):
         finally:
             leaving.pop(ident(), lambda: None)()
 
-    module.setup_runner = named(setup_runner, make)
+    module.setup_runner = named(setup_runner, original)
     module.run = named(run_to_the_end, run)
 
 
 def probe_eventlet(probes, module):
     probes.count_turns(module.BaseHub)
-    make = module.BaseHub.__init__
+    original = module.BaseHub.__init__
 
     def __init__(hub, *args, **kwargs):
-        make(hub, *args, **kwargs)
+        original(hub, *args, **kwargs)
         thread = probes.thread()
         waits = lambda: bool(hub.timers or hub.next_timers or any(hub.listeners.values()))  # noqa: E731
         turns = Turns("eventlet", waits)
         turns.turn = lambda: probes.turns.get(thread)
         probes.heartbeat.watch(turns)
 
-    probes.put(module.BaseHub, "__init__", named(__init__, make))
+    probes.put(module.BaseHub, "__init__", named(__init__, original))
 
 
 def probe_h11(probes, module):
-    """The headers of httpx."""
+    """Note the headers of httpx."""
     send, receive = module.Connection.send, module.Connection.next_event
 
-    def noted(connection, event, name, by):
+    def noted(connection, event, name, side):
         if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
             if any(says_close(header, [value]) for header, value in event.headers):
-                probes.note("closing", c=None, by=by, who=probes.callers(sys._getframe(2)))
+                probes.note("closing", c=None, by=side, who=probes.callers(sys._getframe(2)))
                 return True
         return False
 
@@ -974,9 +978,11 @@ def probe_h11(probes, module):
 
 
 def says_close(header, values):
-    texts = [each.decode("latin-1") if isinstance(each, bytes) else str(each) for each in values]
+    texts = [
+        value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values
+    ]
     header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
-    return header.lower() == "connection" and any("close" in each.lower() for each in texts)
+    return header.lower() == "connection" and any("close" in text.lower() for text in texts)
 
 
 def probe_own_tls(probes, module):
@@ -999,27 +1005,27 @@ def probe_http(probes, module):
     def getresponse(connection, *args, **kwargs):
         # Before the answer: with it goes the connection that is not kept.
         context = getattr(getattr(connection, "sock", None), "context", None)
-        there = context is not None and probes.active
-        number = probes.number(context) if there else None
-        if there:
+        is_watched = context is not None and probes.active
+        number = probes.number(context) if is_watched else None
+        if is_watched:
             probes.note("request", c=number)
-        by = "program" if probes.closes.pop(id(connection), None) else "server"
+        side = "program" if probes.closes.pop(id(connection), None) else "server"
         reply = answered(connection, *args, **kwargs)
-        if there and (by == "program" or getattr(reply, "will_close", False)):
-            who = probes.callers(sys._getframe(1))
-            if who["client"] != "urlopen":  # which always asks for it
-                probes.note("closing", c=number, by=by, who=who, h=probes.number(connection))
+        if is_watched and (side == "program" or getattr(reply, "will_close", False)):
+            origin = probes.callers(sys._getframe(1))
+            if origin["client"] != "urlopen":  # which always asks for it
+                probes.note("closing", c=number, by=side, who=origin, h=probes.number(connection))
         return reply
 
     probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
-    put = module.HTTPConnection.putheader
+    original = module.HTTPConnection.putheader
 
     def putheader(connection, header, *values):
         if says_close(header, values):
             probes.closes[id(connection)] = True
-        return put(connection, header, *values)
+        return original(connection, header, *values)
 
-    probes.put(module.HTTPConnection, "putheader", named(putheader, put))
+    probes.put(module.HTTPConnection, "putheader", named(putheader, original))
     if not PY2:
         probes.waits(module.HTTPConnection, "getresponse")
 
@@ -1044,7 +1050,7 @@ PROBED.update(dict.fromkeys(OWN_TLS, probe_own_tls))
 
 
 def named(wrapper, function):
-    """The wrapper, with the name and the text of what it stands for."""
+    """Return the wrapper, with the name and the text of what it stands for."""
     for name in ("__name__", "__doc__", "__qualname__", "__module__"):
         try:
             setattr(wrapper, name, getattr(function, name))
@@ -1054,8 +1060,8 @@ def named(wrapper, function):
 
 
 def trust_of(name, args, kwargs):
-    """What is loaded, so that the same is told from another: a file's path, "system", or a digest
-    of what was given in memory. None for a folder alone, which is read later."""
+    """Return what is loaded, so that the same is told from another: a file's path, "system", or a
+    digest of what was given in memory. None for a folder alone, which is read later."""
     if name == "set_default_verify_paths":
         return "system"
     values = dict(kwargs)
@@ -1071,13 +1077,14 @@ def trust_of(name, args, kwargs):
 
 
 def is_default(caller):
-    """Whether a context is made by create_default_context, called by the program's own code."""
-    made = caller.f_code.co_name == "create_default_context" and caller.f_back
-    return bool(made) and not is_library(made.f_code.co_filename)
+    """Return whether a context is made by create_default_context, called by the program's own
+    code."""
+    maker = caller.f_code.co_name == "create_default_context" and caller.f_back
+    return bool(maker) and not is_library(maker.f_code.co_filename)
 
 
 def protocol_of(connection):
-    """{"alpn", "host"} of a connection, as far as it tells."""
+    """Return {"alpn", "host"} of a connection, as far as it tells."""
     try:
         host = getattr(connection, "server_hostname", None)
         peer = getattr(connection, "getpeername", lambda: None)()
@@ -1088,10 +1095,14 @@ def protocol_of(connection):
 
 
 def is_open(pool):
-    """Whether a pool of urllib3's keeps a connection that the server has not closed."""
+    """Return whether a pool of urllib3's keeps a connection that the server has not closed."""
     dropped = sys.modules["urllib3.util.connection"].is_connection_dropped
-    kept = [each for each in list(pool.pool.queue) if getattr(each, "sock", None) is not None]
-    return any(not dropped(each) for each in kept)
+    connections = [
+        connection
+        for connection in list(pool.pool.queue)
+        if getattr(connection, "sock", None) is not None
+    ]
+    return any(not dropped(connection) for connection in connections)
 
 
 def is_server(connection):
@@ -1105,17 +1116,17 @@ def is_server(connection):
 
 
 def running_loop():
-    """The loop of asyncio that runs in this thread, or trio's; None where there is none."""
+    """Return the loop of asyncio that runs in this thread, or trio's; None if there is none."""
     running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
     trio = getattr(sys.modules.get("trio._core._run"), "GLOBAL_RUN_CONTEXT", None)
     return (running and running()) or getattr(trio, "runner", None)
 
 
 def others_wait(loop):
-    """Whether anything else waits for a loop now: a callback, a timer that is due, or a socket (of
-    trio, a task or a timer), or whether it serves: then others come, if not now. Of a loop that
-    does not tell: whether a socket that is watched waits, or there are other tasks than one and its
-    awaiter."""
+    """Return whether anything else waits for a loop now: a callback, a timer that is due, or a
+    socket (of trio, a task or a timer), or whether it serves: then others come, if not now. Of a
+    loop that does not tell: whether a socket that is watched waits, or there are other tasks than
+    one and its awaiter."""
     try:
         if hasattr(loop, "deadlines"):
             due = loop.deadlines.next_deadline() <= loop.clock.current_time()
@@ -1131,17 +1142,17 @@ def others_wait(loop):
 
 
 def watched_sockets():
-    """What the sockets do that this process's loops watch: a set of "listening" (they serve) and
-    "waiting" (there is something to read). Linux tells; elsewhere it is empty."""
-    found, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
+    """Return what the sockets do that this process's loops watch: a set of "listening" (they serve)
+    and "waiting" (there is something to read). Linux tells; elsewhere it is empty."""
+    states, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
     try:
         watched = set()
         for name in os.listdir("/proc/self/fd"):
             try:
                 if os.readlink("/proc/self/fd/" + name).endswith("[eventpoll]"):
                     with open("/proc/self/fdinfo/" + name) as lines:
-                        told = [line.split() for line in lines if line.startswith("tfd:")]
-                    watched.update(int(each[1]) for each in told if int(each[3], 16) & 1)
+                        rows = [line.split() for line in lines if line.startswith("tfd:")]
+                    watched.update(int(row[1]) for row in rows if int(row[3], 16) & 1)
             except EnvironmentError:  # one that is closed meanwhile
                 pass
         for number in watched:
@@ -1151,16 +1162,16 @@ def watched_sockets():
                 continue
             try:
                 if copy.getsockopt(kind.SOL_SOCKET, kind.SO_ACCEPTCONN):
-                    found.add("listening")
+                    states.add("listening")
                 elif copy.family != getattr(kind, "AF_UNIX", None):  # a loop's own pair
-                    found.update(["waiting"] if select.select([copy], [], [], 0)[0] else [])
+                    states.update(["waiting"] if select.select([copy], [], [], 0)[0] else [])
             except Exception:  # a number that is too large
                 pass
             finally:
                 copy.close()
     except Exception:  # another system
         pass
-    return found
+    return states
 
 
 def descriptor(connection):
@@ -1171,7 +1182,8 @@ def descriptor(connection):
 
 
 def resident_kib():
-    """The memory that this process holds; where nobody tells at once, the most that it has held."""
+    """Return the memory that this process holds; if nobody tells at once, the most that it has
+    held."""
     try:
         handle = os.open("/proc/self/statm", os.O_RDONLY)
         try:
@@ -1183,8 +1195,8 @@ def resident_kib():
 
 
 def queued_ms():
-    """The milliseconds through which this thread could run and had no processor: on a busy machine
-    that is no wait for an answer. Linux tells; elsewhere 0."""
+    """Return the milliseconds through which this thread could run and had no processor: on a busy
+    machine that is no wait for an answer. Linux tells; elsewhere 0."""
     try:
         handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
         try:
@@ -1196,15 +1208,15 @@ def queued_ms():
 
 
 def current_greenlet():
-    now = getattr(sys.modules.get("greenlet"), "getcurrent", None)
-    return now and now()
+    get_current = getattr(sys.modules.get("greenlet"), "getcurrent", None)
+    return get_current and get_current()
 
 
 def greenlets_wait():
-    """2 where a greenlet asks, 1 where the main program does while greenlets of the same thread
+    """Return 2 if a greenlet asks, 1 if the main program does while greenlets of the same thread
     wait, else 0."""
-    now = current_greenlet()
-    if getattr(now, "parent", None) is not None:
+    greenlet = current_greenlet()
+    if getattr(greenlet, "parent", None) is not None:
         return 2
     hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
     hub = hub_of and hub_of()
@@ -1212,12 +1224,13 @@ def greenlets_wait():
 
 
 def current():
-    """What tells this greenlet, or this thread where there are none, from others."""
+    """Return what tells this greenlet, or this thread if there are none, from others."""
     return "wait", ident(), id(current_greenlet())
 
 
 def make_lock():
-    """A lock that no patch of the program's replaces. (To import threading would be too early.)"""
+    """Return a lock that no patch of the program's replaces. (To import threading would be too
+    early.)"""
     try:
         import _thread
     except ImportError:  # as Python 2.7 calls it
@@ -1231,14 +1244,14 @@ def ident():
 
 
 def make_clocks():
-    """(the most KiB that this process has held, its processor milliseconds, those of this thread),
-    as functions."""
+    """Return (the most KiB that this process has held, its processor milliseconds, those of this
+    thread), as functions."""
     try:
         import resource
     except ImportError:
         resource = None
 
-    def most():
+    def peak_kib():
         if resource is None:
             return 0
         return resource.getrusage(0).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
@@ -1250,7 +1263,7 @@ def make_clocks():
         return 1000 * (used.ru_utime + used.ru_stime)
 
     if hasattr(time, "thread_time"):
-        return most, process, lambda: 1000 * time.thread_time()
+        return peak_kib, process, lambda: 1000 * time.thread_time()
 
     def thread():
         try:
@@ -1259,7 +1272,7 @@ def make_clocks():
             return process()
         return 1000 * (used.ru_utime + used.ru_stime)
 
-    return most, process, thread
+    return peak_kib, process, thread
 
 
 most_kib, process_ms, thread_ms = make_clocks()

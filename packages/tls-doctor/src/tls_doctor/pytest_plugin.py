@@ -36,30 +36,30 @@ def pytest_runtest_call(item):
         return
     limits = {name: mark.kwargs[name] for mark in reversed(marks) for name in mark.kwargs}
     if not set(NAMES).issuperset(limits) or any(mark.args for mark in marks):
-        told = "mark.tls takes %s, by name" % ", ".join(NAMES)
-        raise pytest.UsageError("%s: %s" % (item.nodeid, told))
-    with tls_doctor.counting() as found:
+        message = "mark.tls takes %s, by name" % ", ".join(NAMES)
+        raise pytest.UsageError("%s: %s" % (item.nodeid, message))
+    with tls_doctor.counting() as counter:
         outcome = yield
-    over = [name for name in limits if getattr(found, name) > limits[name]]
+    over = [name for name in limits if getattr(counter, name) > limits[name]]
     if over and outcome.excinfo is None:
-        outcome.force_exception(pytest.fail.Exception(told_of(found, limits), pytrace=False))
+        outcome.force_exception(pytest.fail.Exception(told_of(counter, limits), pytrace=False))
 
 
-def told_of(found, limits):
-    counts = [tls_doctor.several(getattr(found, name), name[:-1]) for name in NAMES]
+def told_of(counter, limits):
+    counts = [tls_doctor.several(getattr(counter, name), name[:-1]) for name in NAMES]
     lines = ["TLS: " + ", ".join(counts)]
-    lines += ["at most %s=%d" % each for each in sorted(limits.items())]
-    for row in found.counts["clients"]:
+    lines += ["at most %s=%d" % limit for limit in sorted(limits.items())]
+    for row in counter.counts["clients"]:
         if row["loads"]:
             places = ", ".join("%s (%d)" % (place, number) for place, number in row["at"])
-            told = row["client"] or "the program", tls_doctor.times(row["loads"]), places
-            lines.append("%s loaded %s: %s" % told)
+            words = row["client"] or "the program", tls_doctor.times(row["loads"]), places
+            lines.append("%s loaded %s: %s" % words)
     return "\n".join(lines)
 
 
 @pytest.fixture
 def tls():
-    """Counts what the test does in TLS: tls.loads, .handshakes, .connections, .contexts, and all
+    """Count what the test does in TLS: tls.loads, .handshakes, .connections, .contexts, and all
     else in the dictionary tls.counts."""
-    with tls_doctor.counting() as found:
-        yield found
+    with tls_doctor.counting() as counter:
+        yield counter

@@ -24,7 +24,7 @@ from .words import several, span, times, wrapped
 
 ILL = (BLOCKED, REPEATED, HELD_UP, ONE_AT_A_TIME, ONE_FOR_EACH)
 WELL = (FREE, ONCE, NOT_IN_A_ROW)
-#: So many contexts that were freed by a collection alone are told.
+#: From this many contexts that a collection alone has freed, the report says so.
 DROPPED_FROM = 5
 #: What is asked of a run beside the first two.
 QUESTIONS = {
@@ -35,9 +35,13 @@ QUESTIONS = {
 
 
 def asked(report):
-    """Those of QUESTIONS that apply."""
-    told = report["verdicts"]
-    return [each for each in QUESTIONS if told.get(each, DOES_NOT_APPLY) != DOES_NOT_APPLY]
+    """Return those of QUESTIONS that apply."""
+    verdicts = report["verdicts"]
+    return [
+        question
+        for question in QUESTIONS
+        if verdicts.get(question, DOES_NOT_APPLY) != DOES_NOT_APPLY
+    ]
 
 
 def other_lines(about, counts):
@@ -59,7 +63,7 @@ def other_lines(about, counts):
 
 
 def text_of(report, colour):
-    """The report as people read it."""
+    """Return the report as people read it."""
 
     def bold(text, code=1):
         return "\033[%sm%s\033[0m" % (code, text) if colour else text
@@ -72,20 +76,20 @@ def text_of(report, colour):
     program = report["program"] or "nothing (no program was named)"
     if report["program"] and "imported_s" in report:
         program += ", imported in %.1f s" % report["imported_s"]
-    how = "run" if "counts" in report else "examined"
-    examined = (report["python"], report["openssl"]["ssl"], how, program)
+    manner = "run" if "counts" in report else "examined"
+    examined = (report["python"], report["openssl"]["ssl"], manner, program)
     providers = ["  %(name)-24s %(by)s" % row for row in report["provides"]]
-    injections = [wrapped(injected_by(each) + ".") for each in report["injections"]]
+    injections = [wrapped(injected_by(injection) + ".") for injection in report["injections"]]
     raised, early = report.get("ended", {}).get("raised"), []
     if raised and not report["counts"]["handshakes"]:
         text = "It ended before its first connection: %s. Mend that first."
         early = [bold(wrapped(text % raised, "")), ""]
-    told = set(report["verdicts"].values())
-    untold = report["exit_status"] == 2 or told & {CANNOT_TELL, UNSEEN}
+    verdicts = set(report["verdicts"].values())
+    untold = report["exit_status"] == 2 or verdicts & {CANNOT_TELL, UNSEEN}
     to_change = "What to change cannot be told." if untold else "Nothing to change."
     to_change = "What to change" if report["advice"] else to_change
-    again = [report["again"]] if "again" in report else []
-    others = [
+    comparisons = [report["again"]] if "again" in report else []
+    other_parts = [
         (
             question("%d. %s" % (number, QUESTIONS[about]), about),
             other_lines(about, report["counts"]),
@@ -104,12 +108,12 @@ def text_of(report, colour):
                 load_lines(report),
             ),
         ]
-        + others
+        + other_parts
         + [
-            (bold("%d. Which HTTP?" % (3 + len(others))), http_lines(report["http"])),
+            (bold("%d. Which HTTP?" % (3 + len(other_parts))), http_lines(report["http"])),
             (bold(to_change), advice_lines(report["advice"])),
         ]
-        + [(bold("Again, with the change"), again_lines(each)) for each in again]
+        + [(bold("Again, with the change"), again_lines(comparison)) for comparison in comparisons]
         + [
             ("exit status %d" % report["exit_status"], []),
         ]
@@ -147,11 +151,11 @@ def loop_lines(report):
                 text += " (%s is installed here)" % " and ".join(report["loops_installed"])
         yield wrapped(text)
     for row in report["clients"]:
-        why = " (%s)" % row["error"] if row["error"] else ""
-        yield wrapped("%s: %s%s" % (row["client"], row["verdict"], why))
+        reason = " (%s)" % row["error"] if row["error"] else ""
+        yield wrapped("%s: %s%s" % (row["client"], row["verdict"], reason))
         for scheme in ("https", "http"):
-            for each in (row[scheme] or {}).get("trials", []):
-                yield wrapped(TRIAL % each, "    %-6s" % scheme)
+            for trial in (row[scheme] or {}).get("trials", []):
+                yield wrapped(TRIAL % trial, "    %-6s" % scheme)
     for row in report["cures"]:
         if row["wall_s"] is not None:
             yield wrapped("tried here: %(cure)s, %(verdict)s in %(wall_s).2f s" % row)
@@ -177,13 +181,15 @@ def loop_lines(report):
 
 
 def silence_lines(counts):
-    """What the heartbeat saw of a loop, whatever kept it."""
+    """Yield what the heartbeat saw of a loop, whatever kept it."""
     silent = counts["silent"]
-    for by in counts["heartbeats"]:
-        if by != silent["by"]:
-            yield wrapped("%s: its heartbeat was looked at through the run, and never stopped" % by)
-    told = [place for place, _ in counts["blocked"]["at"]]
-    if silent["times"] and not all(place in told for place, _ in silent["at"]):
+    for loop in counts["heartbeats"]:
+        if loop != silent["by"]:
+            yield wrapped(
+                "%s: its heartbeat was looked at through the run, and never stopped" % loop
+            )
+    named_places = [place for place, _ in counts["blocked"]["at"]]
+    if silent["times"] and not all(place in named_places for place, _ in silent["at"]):
         text = "%s: its heartbeat stopped %s while its thread waited, %.2f s in all, and others "
         text += "waited for %.2f s of that"
         numbers = silent["by"], times(silent["times"]), silent["s"], silent["waiting_s"]
@@ -194,37 +200,39 @@ def silence_lines(counts):
 
 def asyncio_lines(counts):
     blocked = counts["blocked"]
-    by, connections = blocked["by"], several(counts["under_loop"], "connection")
-    yield wrapped("%s: %s made under a running loop" % (by, connections))
+    loop, connections = blocked["by"], several(counts["under_loop"], "connection")
+    yield wrapped("%s: %s made under a running loop" % (loop, connections))
     if blocked["times"]:
-        text = by + ": its loop was blocked %s by a client that does not await, for %.2f s, and "
+        text = loop + ": its loop was blocked %s by a client that does not await, for %.2f s, and "
         text += "others waited for %.2f s of that"
         yield wrapped(text % (times(blocked["times"]), blocked["s"], blocked["waiting_s"]))
         for place, number in blocked["at"][:5]:
             yield wrapped("%s, %s" % (place, times(number)), "    ")
 
 
-def greenlet_lines(stood):
-    """What the loop of a program's greenlets was kept from while the program ran."""
-    waits = several(stood["waits"], "wait")
-    if not stood["times"]:
+def greenlet_lines(stalls):
+    """Yield what kept the loop of a program's greenlets waiting while the program ran."""
+    waits = several(stalls["waits"], "wait")
+    if not stalls["times"]:
         yield wrapped("While the program ran, its loop went on through %s for replies." % waits)
         return
-    clients = " and ".join(name or "a client" for name, _ in stood["clients"])
+    clients = " and ".join(name or "a client" for name, _ in stalls["clients"])
     text = "While the program ran, its loop stood still through %d of %s for replies, %.2f s in "
     text += "all, in %s"
-    yield wrapped(text % (stood["times"], waits, stood["s"], clients))
-    for place, number in stood["at"][:5]:
+    yield wrapped(text % (stalls["times"], waits, stalls["s"], clients))
+    for place, number in stalls["at"][:5]:
         yield wrapped("%s, %s" % (place, times(number)), "    ")
 
 
 def count_lines(report):
-    """What a run counted, as lines."""
+    """Yield what a run counted, as lines."""
     counts = report["counts"]
     if counts["failures"] and not counts["handshakes"]:
-        why = ["%s (%s)" % (each, times(number)) for each, number in counts["failures"][:3]]
+        reasons = [
+            "%s (%s)" % (failure, times(number)) for failure, number in counts["failures"][:3]
+        ]
         text = "No connection came through, so nothing can be told of loads. What they ended with: "
-        yield wrapped(text + ", ".join(why))
+        yield wrapped(text + ", ".join(reasons))
     elif counts["connections"] == 0 and counts["loads"]:
         yield wrapped(
             "No TLS connection was made through ssl or pyOpenSSL: what was loaded served none. "
@@ -237,10 +245,12 @@ def count_lines(report):
             % ", ".join(report["known_to_the_doctor"])
         )
     elif counts["failed"] and counts["handshakes"]:
-        why = ["%s (%s)" % (each, times(number)) for each, number in counts["failures"][:3]]
+        reasons = [
+            "%s (%s)" % (failure, times(number)) for failure, number in counts["failures"][:3]
+        ]
         text = "%d of %s did not come through: " % (
             counts["failed"], several(counts["connections"], "connection"))  # fmt: skip
-        yield wrapped(text + (", ".join(why) or "nobody tells why"))
+        yield wrapped(text + (", ".join(reasons) or "nobody tells why"))
     elif counts["handshakes"] == 0:
         yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
@@ -278,12 +288,12 @@ def count_lines(report):
         text = "%s: %s, %s, %s" % tuple([name] + numbers)
         text += ", at %s" % row["at"][0][0] if row["at"] else ""
         yield wrapped(text)
-    ended = report["ended"]
-    if ended["raised"] or ended["why"] or ended["status"]:
-        why = ended["raised"] or ended["why"] or "exit status %s" % ended["status"]
-        yield wrapped("The program ended early or badly (%s): so far is what was counted." % why)
-    for why in counts["uncounted"] + counts["unprobed"]:
-        yield wrapped("Not all was counted: %s" % why)
+    ending = report["ended"]
+    if ending["raised"] or ending["why"] or ending["status"]:
+        reason = ending["raised"] or ending["why"] or "exit status %s" % ending["status"]
+        yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
+    for reason in counts["uncounted"] + counts["unprobed"]:
+        yield wrapped("Not all was counted: %s" % reason)
 
 
 def load_lines(report):
@@ -293,16 +303,20 @@ def load_lines(report):
         return
     size = report["certificates"]
     if report["verdicts"]["certificate loads"] == UNSEEN:
-        known = ", ".join(report["known_to_the_doctor"])
-        yield wrapped("None of the clients is imported that the doctor knows: %s." % known)
+        clients = ", ".join(report["known_to_the_doctor"])
+        yield wrapped("None of the clients is imported that the doctor knows: %s." % clients)
     else:
         text = "Imports alone tell nothing of it: doctor.py run -- ... counts, in your program."
         yield wrapped(text)
     if report["load_ms"]:
-        of = "%d certificates" % size if size else "the default certificates"
-        own, other = report["openssl"]["ssl"], report["openssl"].get("loads")
-        which = " (of %s, which pyOpenSSL brings)" % other if other not in (None, own) else ""
-        yield wrapped("one load of %s takes %s ms CPU%s" % (of, span(report["load_ms"]), which))
+        amount = "%d certificates" % size if size else "the default certificates"
+        ssl_version, loads_version = report["openssl"]["ssl"], report["openssl"].get("loads")
+        note = (
+            " (of %s, which pyOpenSSL brings)" % loads_version
+            if loads_version not in (None, ssl_version)
+            else ""
+        )
+        yield wrapped("one load of %s takes %s ms CPU%s" % (amount, span(report["load_ms"]), note))
     if report["loads_at_import"]:
         yield wrapped("loads while the program was imported: %d" % report["loads_at_import"])
     for row in report["loads"]:
@@ -310,7 +324,7 @@ def load_lines(report):
         if row["error"]:
             yield wrapped("%s: not counted (%s)" % (name, row["error"]))
             continue
-        counts = ", ".join(str(each) for each in row["by_connection"])
+        counts = ", ".join(str(number) for number in row["by_connection"])
         text = "tried: %s, loads by three connections of one session: %s" % (name, counts)
         text += "; when it is made: %(made)d" % row if row["made"] else ""
         text += "; when %(client)s is imported: %(at_import)d" % row if row["at_import"] else ""
@@ -334,25 +348,25 @@ def http_lines(http):
 
 
 def advice_lines(advice):
-    for number, each in enumerate(advice, 1):
-        yield wrapped(each["what"], "  %d. " % number)
+    for number, change in enumerate(advice, 1):
+        yield wrapped(change["what"], "  %d. " % number)
         for name in ("remove", "add", "package", "saves", "chapter"):
-            if each[name]:
-                yield wrapped(each[name], "     %-8s " % (name + ":"))
+            if change[name]:
+                yield wrapped(change[name], "     %-8s " % (name + ":"))
 
 
 def annotations(report):
-    """What GitHub shows beside the lines of a program, one for each thing to change."""
+    """Yield what GitHub shows beside the lines of a program, one for each thing to change."""
     if "trouble" in report:
         yield "::warning title=tls-doctor::%s" % escaped(report["trouble"])
         return
     level = "error" if report["exit_status"] == 1 else "notice"
-    for each in report.get("advice", ()):
-        place = re.search(r"([^ ,]+\.py):(\d+)", each["what"])
-        where = "file=%s,line=%s," % place.groups() if place else ""
-        text = each["what"] + (" Add: " + each["add"] if each["add"] else "")
-        text += " Remove: " + each["remove"] if each["remove"] else ""
-        yield "::%s %stitle=tls-doctor %s::%s" % (level, where, each["id"], escaped(text))
+    for change in report.get("advice", ()):
+        place = re.search(r"([^ ,]+\.py):(\d+)", change["what"])
+        location = "file=%s,line=%s," % place.groups() if place else ""
+        text = change["what"] + (" Add: " + change["add"] if change["add"] else "")
+        text += " Remove: " + change["remove"] if change["remove"] else ""
+        yield "::%s %stitle=tls-doctor %s::%s" % (level, location, change["id"], escaped(text))
 
 
 def escaped(text):

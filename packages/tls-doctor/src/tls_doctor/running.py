@@ -62,32 +62,32 @@ def run_apart(spec):
     """
     server, address = start_server()
     folder, program = address["folder"], None
-    asked, before = hear()  # before there is a program that could be left behind
+    signals, handlers = hear()  # before there is a program that could be left behind
     events = os.path.join(folder, "events")
     try:
         path = os.path.join(folder, "spec")
         with open(path, "w") as file:
-            children = in_children(folder, events, [str(each) for each in spec["changes"]])
+            children = in_children(folder, events, [str(change) for change in spec["changes"]])
             file.write(json.dumps(dict(spec, server=address, events=events, children=children)))
         environ = dict(os.environ)
         program = begin("--run", path, environ=environ, stdout=2)
         server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
-        ended, number = wait_for(program, spec["patience"], asked)
-        hear_no_more(before)
+        reason, number = wait_for(program, spec["patience"], signals)
+        hear_no_more(handlers)
         last = read_events(events)
-        if ended:
+        if reason:
             end_those(set(event["pid"] for event in last) - set([program.pid]))
         if number and not any(event["is"] in TELLS for event in last):
             raise Trouble(INTERRUPTED, 128 + number)
-        found = found_in(last, spec, program.returncode, ended)
-        found["ended"]["signal"] = number
-        wanted = address["https"] and not spec["changes"]
-        if wanted and verdict_on(found["counts"], spec["share"]) == REPEATED:
-            found["tried"] = try_changes(found, address)
-        return found
+        results = found_in(last, spec, program.returncode, reason)
+        results["ended"]["signal"] = number
+        may_try = address["https"] and not spec["changes"]
+        if may_try and verdict_on(results["counts"], spec["share"]) == REPEATED:
+            results["tried"] = try_changes(results, address)
+        return results
     finally:
-        hear_no_more(before)
+        hear_no_more(handlers)
         if program is not None and program.poll() is None:
             program.kill()
             program.wait()
@@ -110,7 +110,7 @@ def in_children(folder, events, changes):
     with open(os.path.join(place, "sitecustomize.py"), "w") as file:
         file.write(SITE.format(folder=place, events=events, changes=changes))
     shutil.copy(OWN_FILE, os.path.join(place, "tls_doctor_in_child.py"))
-    return os.pathsep.join([place] + [each for each in [os.environ.get("PYTHONPATH")] if each])
+    return os.pathsep.join([place] + [path for path in [os.environ.get("PYTHONPATH")] if path])
 
 
 INTERRUPTED = "interrupted before a TLS connection was made; nothing is left running"
@@ -123,8 +123,8 @@ def end_those(pids):
             os.kill(pid, signal.SIGTERM)
         except OSError:
             pass
-    until = clock() + 2  # they write at their end, into a folder that goes next
-    while hasattr(os, "killpg") and any(map(is_there, pids)) and clock() < until:
+    deadline = clock() + 2  # they write at their end, into a folder that goes next
+    while hasattr(os, "killpg") and any(map(is_there, pids)) and clock() < deadline:
         time.sleep(0.02)
 
 
@@ -140,11 +140,13 @@ def is_there(pid):
 def hear():
     """Note the signals that would end the doctor. Returns the list of those that came, and the
     handlers that were there before."""
-    asked = []
+    signals = []
     numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
-    numbers = [each for each in numbers if each and signal.getsignal(each) != signal.SIG_IGN]
-    hears = lambda number, _: asked.append(number)  # noqa: E731
-    return asked, [(number, signal.signal(number, hears)) for number in numbers]
+    numbers = [
+        number for number in numbers if number and signal.getsignal(number) != signal.SIG_IGN
+    ]
+    handler = lambda number, _: signals.append(number)  # noqa: E731
+    return signals, [(number, signal.signal(number, handler)) for number in numbers]
 
 
 def hear_no_more(handlers):
@@ -152,33 +154,33 @@ def hear_no_more(handlers):
         signal.signal(number, handler)
 
 
-def wait_for(program, patience, asked):
-    """Wait until the program has ended; whoever ends the doctor, ends it, and whoever asks twice,
-    at once. asked: see `hear`. Returns why it ended before its time, or None, and the number of the
-    signal, or None."""
+def wait_for(program, patience, signals):
+    """Wait until the program has ended. A signal that would end the doctor ends it; a second one
+    ends it at once. signals: see `hear`. Returns why it ended before its time, or None, and the
+    number of the signal, or None."""
     limit = clock() + patience if patience else None
-    why, kill_at, told = None, None, 0
+    reason, kill_at, passed = None, None, 0
     while program.poll() is None:
-        for number in asked[told:]:
-            told += 1
+        for number in signals[passed:]:
+            passed += 1
             if number != signal.SIGINT or not os.isatty(0):  # the terminal has told both of us
                 program.send_signal(number)
-        if asked:
-            by_key = asked[0] == signal.SIGINT
+        if signals:
+            by_key = signals[0] == signal.SIGINT
             kill_at = kill_at or clock() + (ENDS_AFTER_INT_WITHIN_S if by_key else ENDS_WITHIN_S)
-            if len(asked) > 1:
+            if len(signals) > 1:
                 program.kill()
         if limit and clock() > limit and kill_at is None:
-            why, kill_at = "ended after %d s, as --patience says" % patience, limit + 2
+            reason, kill_at = "ended after %d s, as --patience says" % patience, limit + 2
             program.terminate()
         if kill_at and clock() > kill_at:
             program.kill()
         time.sleep(0.01)
-    return "interrupted" if asked else why, int(asked[0]) if asked else None
+    return "interrupted" if signals else reason, int(signals[0]) if signals else None
 
 
 def read_events(path):
-    """The events that were written, without one that was cut off."""
+    """Return the events that were written, without one that was cut off."""
     events = []
     try:
         with open(path, "rb") as file:
@@ -192,9 +194,9 @@ def read_events(path):
     return events
 
 
-def found_in(events, spec, status, why):
-    """What `judge` reads, of a run that has ended with a status, or because of something (why)."""
-    found = dict(
+def found_in(events, spec, status, reason):
+    """Return what `judge` reads, of a run that has ended with a status, or for a reason."""
+    results = dict(
         program=" ".join([spec["program"]] + spec["arguments"]), python=None, openssl=None,
         provides=[], injections=[], loads_at_import=None, loops_installed=[], loop=None,
         clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None, own_tls=[],
@@ -205,52 +207,52 @@ def found_in(events, spec, status, why):
         if event["is"] == "trouble":
             raise Trouble(event["why"])
         if event["is"] == "found":
-            found.update(event["found"])
+            results.update(event["found"])
             tried = True
     counts = counted(events)
     raised = [event["why"] for event in events if event["is"] == "raised"]
-    found["injections"] = counts.pop("injections")
-    found["ended"] = {"status": status, "why": why, "raised": raised[0] if raised else None}
+    results["injections"] = counts.pop("injections")
+    results["ended"] = {"status": status, "why": reason, "raised": raised[0] if raised else None}
     loops = sorted(set(event["name"] for event in events if event["is"] == "loop"))
     untried = [event["why"] for event in events if event["is"] == "untried"]
-    if loops and not found["loop"]:
+    if loops and not results["loop"]:
         # It is in a process that ended too early, or in a child.
-        why = "it is in a process that the program started" if tried else "the program was ended"
-        found["loop"] = {"name": loops[0], "patched": None, "used": True}
-        found["untried"] = untried[0] if untried else why
-    if found["python"] is None:
-        found.update(python=sys.version.split()[0], openssl={"ssl": "", "loads": ""})
-    return dict(found, counts=counts)
+        reason = "it is in a process that the program started" if tried else "the program was ended"
+        results["loop"] = {"name": loops[0], "patched": None, "used": True}
+        results["untried"] = untried[0] if untried else reason
+    if results["python"] is None:
+        results.update(python=sys.version.split()[0], openssl={"ssl": "", "loads": ""})
+    return dict(results, counts=counts)
 
 
 # In the process of the program, and in those that it starts.
 
 
 def writer(path):
-    """A function that writes events as lines to a file that others write to as well."""
-    kept, names = {}, {"open": os.open, "write": os.write, "stat": os.fstat}
+    """Return a function that writes events as lines to a file that others write to as well."""
+    output, names = {}, {"open": os.open, "write": os.write, "stat": os.fstat}
 
     def opened():
         handle = names["open"](path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         state = names["stat"](handle)
-        kept.update(handle=handle, identity=(state.st_dev, state.st_ino), written=0)
+        output.update(handle=handle, identity=(state.st_dev, state.st_ino), written=0)
 
     def write(event):
-        kept["written"] += 1
-        if kept["written"] > MOST_EVENTS and event["is"] in ("context", "load", "begin", "end"):
-            if "told" in kept:
+        output["written"] += 1
+        if output["written"] > MOST_EVENTS and event["is"] in ("context", "load", "begin", "end"):
+            if "told" in output:
                 return
-            kept["told"] = True
+            output["told"] = True
             event = dict((name, event[name]) for name in ("pid", "cpu", "compiled"))
             event.update({"is": "uncounted", "why": UNCOUNTED_FROM_HERE})
         try:  # a daemon closes all its files, and another may have this number now
-            state = names["stat"](kept["handle"])
-            same = (state.st_dev, state.st_ino) == kept["identity"]
+            state = names["stat"](output["handle"])
+            is_same = (state.st_dev, state.st_ino) == output["identity"]
         except OSError:
-            same = False
-        if not same:
+            is_same = False
+        if not is_same:
             opened()
-        names["write"](kept["handle"], (json.dumps(event) + "\n").encode("utf-8"))
+        names["write"](output["handle"], (json.dumps(event) + "\n").encode("utf-8"))
 
     opened()
     return write
@@ -273,7 +275,7 @@ def count_here(path, changes=()):
 
 
 def run_program(path):
-    """The process of the program: run it, and then look at its event loop, if it has one."""
+    """Run the program, as its process, and then look at its event loop, if it has one."""
     with open(path) as file:
         spec = json.loads(file.read())
     probes, pid = count_here(spec["events"], spec["changes"]), os.getpid()
@@ -297,22 +299,22 @@ def run_program(path):
         inner = error
         while isinstance(getattr(inner, "exceptions", None), tuple):  # a group tells who waited
             inner = inner.exceptions[0]
-        of = trace if inner is error else inner.__traceback__
-        probes.note("raised", why="%s, at %s" % (told(inner), place_of(of)))
+        innermost = trace if inner is error else inner.__traceback__
+        probes.note("raised", why="%s, at %s" % (told(inner), place_of(innermost)))
         if not PY2:
             value = value.with_traceback(trace)
         sys.excepthook(kind, value, trace)
         status = 130 if isinstance(error, KeyboardInterrupt) else 1
     if os.getpid() != pid:  # a child that the program forked has nothing to say
         return status
-    before = process_ms()
+    started_ms = process_ms()
     try:
         probes.active = False
         probes.note("found", found=look_after(spec))
     except BaseException as error:
         probes.note("untried", why=told(error))
     probes.active = True
-    probes.note("trial", ms=process_ms() - before)
+    probes.note("trial", ms=process_ms() - started_ms)
     return status
 
 
@@ -322,39 +324,42 @@ def is_ours(trace):
 
 
 def place_of(trace):
-    """The innermost line of the program's own code; where there is none, of any."""
-    places, own = [""], []
+    """Return the innermost line of the program's own code; if there is none, of any."""
+    places, own_places = [""], []
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
         if not path.startswith("<") and path != OWN_FILE:
-            (places if is_library(path) else own).append("%s:%d" % (short(path), trace.tb_lineno))
+            (places if is_library(path) else own_places).append(
+                "%s:%d" % (short(path), trace.tb_lineno)
+            )
         trace = trace.tb_next
-    return (own or places)[-1]
+    return (own_places or places)[-1]
 
 
 def prepared(spec):
-    """A function that runs the program as Python would; sys.argv and sys.path are ready for it.
+    """Return a function that runs the program as Python would; sys.argv and sys.path are ready for
+    it.
 
     Raises Trouble for what cannot be run.
     """
     name, arguments = spec["program"], list(spec["arguments"])
     if PY2:  # whose command lines are bytes
-        name, arguments = name.encode("utf-8"), [each.encode("utf-8") for each in arguments]
+        name, arguments = name.encode("utf-8"), [argument.encode("utf-8") for argument in arguments]
     path = name if os.path.exists(name) else None
     if path is None and not spec["module"] and os.sep not in name:
         path = console_script(name)
     folder = os.getcwd()
     if path is not None and not spec["module"]:
         path = os.path.abspath(path)
-        whole = os.path.isdir(path) or is_archive(path)
-        folder = path if whole else os.path.dirname(os.path.realpath(path))
+        is_whole = os.path.isdir(path) or is_archive(path)
+        folder = path if is_whole else os.path.dirname(os.path.realpath(path))
     if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
         sys.path[0] = folder
     elif folder == path:
         sys.path.insert(0, folder)
-    for each in OWN_IMPORTS:
-        if os.path.exists(os.path.join(folder, each + ".py")):
-            sys.modules.pop(each, None)
+    for module_name in OWN_IMPORTS:
+        if os.path.exists(os.path.join(folder, module_name + ".py")):
+            sys.modules.pop(module_name, None)
     kept.append(sys.modules["__main__"])
     main = type(sys)("__main__")
     main.__builtins__ = kept[0].__builtins__
@@ -389,7 +394,8 @@ kept = []
 
 
 def module_run(name, main, is_module):
-    """A function that runs a module as `python -m` does, or calls `package.module:function`."""
+    """Return a function that runs a module as `python -m` does, or calls
+    `package.module:function`."""
     module, colon, function = name.partition(":")
     if not re_name(module) or (colon and not re_name(function)):
         raise Trouble(
@@ -403,8 +409,8 @@ def module_run(name, main, is_module):
     def call():
         __import__(module)
         value = sys.modules[module]
-        for each in function.split("."):
-            value = getattr(value, each)
+        for attribute in function.split("."):
+            value = getattr(value, attribute)
         value = value()
         if hasattr(value, "__await__"):
             import asyncio
@@ -435,7 +441,7 @@ def run_as_main(module, alter):
 
 
 def is_archive(path):
-    """Whether a file is a zip archive, as Python runs them."""
+    """Return whether a file is a zip archive, as Python runs them."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.path.getsize(path) - 66000))
@@ -445,17 +451,17 @@ def is_archive(path):
 
 
 def console_script(name):
-    """The path of a command that is written in Python; None where there is no such command."""
+    """Return the path of a command that is written in Python; None if there is no such command."""
     places = [os.path.dirname(os.path.abspath(sys.executable or ""))]
     places += os.environ.get("PATH", "").split(os.pathsep)
     for place in places:
         path = os.path.join(place, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
             with open(path, "rb") as file:
-                begins = file.read(300)
-            if begins.startswith(b"#!") and b"python" in begins:
+                head = file.read(300)
+            if head.startswith(b"#!") and b"python" in head:
                 return path
-            if not begins.startswith(b"#!"):
+            if not head.startswith(b"#!"):
                 raise Trouble(
                     "%s is no Python program, and the doctor counts in Python alone: name the "
                     "script itself" % readable(path)

@@ -28,7 +28,7 @@ COUNTS = (
 
 
 def schema():
-    """The JSON schema (2020-12) of a report. Names and ids stay; new ones may come."""
+    """Return the JSON schema (2020-12) of a report. Names and ids stay; new ones may come."""
     number, text, either = {"type": "number"}, {"type": "string"}, {"type": ["string", "null"]}
 
     def thing(required, **properties):
@@ -51,7 +51,7 @@ def schema():
         package=text, saves=text, chapter=text,
     )  # fmt: skip
     blocked = thing(["times", "s", "waiting_s"], times=number, s=number, waiting_s=number)
-    stood = thing(["fetched", "waits", "times", "s"], fetched={"type": "boolean"}, waits=number,
+    stalls = thing(["fetched", "waits", "times", "s"], fetched={"type": "boolean"}, waits=number,
                   times=number, s=number, in_greenlets={"type": "boolean"})  # fmt: skip
     names = ("contexts", "loads", "needed", "connections", "load_ms", "spare_ms")
     client = thing(
@@ -59,13 +59,15 @@ def schema():
         kept={"type": "boolean"}, requests={"type": ["number", "null"]},
         **dict.fromkeys(names, number)
     )  # fmt: skip
-    counts = dict(dict.fromkeys(COUNTS, number), blocked=blocked, stood=stood, clients=rows(client))
-    ended = thing(["status", "why", "raised", "signal"], why=either, raised=either)
+    counts = dict(
+        dict.fromkeys(COUNTS, number), blocked=blocked, stood=stalls, clients=rows(client)
+    )
+    ending = thing(["status", "why", "raised", "signal"], why=either, raised=either)
     trouble = thing(["trouble", "exit_status", "version"], trouble=text, version=text)
     looked = thing(["pid", "looks", "seen", "exit_status"], pid=number, looks=number)
     two = {"type": "array", "minItems": 2, "maxItems": 2}
     promise = thing(["client", "promised", "loads"], client=text, promised=number, loads=number)
-    again = thing(
+    comparison = thing(
         ["changes", "left", "why", "promises", "kept"], changes=rows(text), left=rows(text),
         why=either, promises=rows(promise), kept={"type": ["boolean", "null"]}, loads=two,
         cpu_ms=two,
@@ -76,9 +78,9 @@ def schema():
             ["event loop", "certificate loads"],
             **verdicts
         ),
-        advice=rows(advice), program=either, python=text, version=text, ended=ended,
+        advice=rows(advice), program=either, python=text, version=text, ended=ending,
         counts=thing(COUNTS + ["blocked", "stood", "clients"], **counts),
-        exit_status={"enum": [0, 1, 2, 129, 130, 143]}, again=again,
+        exit_status={"enum": [0, 1, 2, 129, 130, 143]}, again=comparison,
     )  # fmt: skip
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

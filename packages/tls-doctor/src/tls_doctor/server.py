@@ -15,7 +15,8 @@ from .words import told
 
 
 def start_server():
-    """The server in a process of its own, and its address as `serve` says it. Raises Trouble."""
+    """Start the server in a process of its own; return it, and its address as `serve` says it.
+    Raises Trouble."""
     import subprocess
 
     process = begin("--serve", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -34,7 +35,7 @@ def start_server():
 
 
 def needed(address):
-    """The address of the server. Raises Trouble where it could not listen."""
+    """Return the address of the server. Raises Trouble if it could not listen."""
     if address["https"] is None:
         raise Trouble(
             "the doctor cannot listen on 127.0.0.1 (%(why)s), and its trials need that: allow it, "
@@ -53,7 +54,7 @@ def dismiss(server):
 
 
 def serve():
-    """A TLS server and a plain one, until standard input ends: then everything of it is gone.
+    """Run a TLS server and a plain one, until standard input ends: then everything of it is gone.
 
     Says {"https": port, "http": port, "ca": path} on standard output. A number on a line of
     standard input is the process group of the examined program, which goes with it.
@@ -62,8 +63,8 @@ def serve():
     import socket
     import tempfile
 
-    # Whoever started this decides when it ends: it keeps what was counted when a signal goes to the
-    # doctor's whole group, as from `timeout`.
+    # The process that started this decides when it ends: it keeps what was counted when a signal
+    # goes to the doctor's whole group, as from `timeout`.
     if hasattr(os, "setsid") and os.getpid() != os.getpgrp():
         os.setsid()
     for name in ("SIGINT", "SIGHUP"):
@@ -100,7 +101,7 @@ def serve():
 
 
 def listen(certificate_and_key):
-    """Serve in threads, with TLS or (None) without: the port."""
+    """Serve in threads, with TLS or (None) without; return the port."""
     import ssl
     import threading
 
@@ -123,8 +124,9 @@ def listen(certificate_and_key):
 
 
 def server_classes():
-    """GET /SECONDS/TRIAL takes so long, and is told the most requests of that trial that the server
-    had in hand at once. After a trial "last..." the connection is closed."""
+    """Return the classes of the server. GET /SECONDS/TRIAL takes so long, and is told the most
+    requests of that trial that the server had in hand at once. After a trial "last..." the
+    connection is closed."""
     import threading
 
     try:
@@ -137,8 +139,8 @@ def server_classes():
 
     def count(trial, change):
         with lock:
-            now, peak = in_hand.get(trial, (0, 0))
-            in_hand[trial] = now + change, max(peak, now + change)
+            number, peak = in_hand.get(trial, (0, 0))
+            in_hand[trial] = number + change, max(peak, number + change)
             return in_hand[trial][1]
 
     class Answers(BaseHTTPRequestHandler):

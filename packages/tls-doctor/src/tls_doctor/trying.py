@@ -15,7 +15,7 @@ from .left_behind import bring, loaded
 from .probes import Probes, process_ms
 from .processes import begin
 
-#: So many connections at most are made again, and how long that may take.
+#: How many connections at most are made again, and how long that may take.
 MOST_AGAIN = 50
 TRIED_WITHIN_S = 120
 #: Where they ask at once, each answer takes so long, and they ask so often at most; so many do.
@@ -37,27 +37,27 @@ def kept_requests(url, trust):
 
 
 def with_places(url, size):
-    """A Session whose pool has places for so many connections."""
+    """Return a function that fetches with a Session whose pool has so many places."""
     requests = loaded("requests")
     session = requests.Session()
     session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
     return lambda: session.get(url).content
 
 
-def in_threads(ask, wanted):
-    """A function that has so many threads ask at once: the answers."""
+def in_threads(fetch, number):
+    """Return a function that has a number of threads fetch at once, and returns the answers."""
     import threading
 
     answers = []
 
     def ask_all():
         del answers[:]
-        threads = [threading.Thread(target=lambda: answers.append(ask())) for _ in range(wanted)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-        if len(answers) < wanted:
+        threads = [threading.Thread(target=lambda: answers.append(fetch())) for _ in range(number)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if len(answers) < number:
             raise ValueError("not every thread got its answer")
         return answers
 
@@ -75,59 +75,59 @@ def kept_niquests(url, trust):
 
 
 def clients_of(httpx):
-    """As CHANGES has them, of httpx or httpx2."""
+    """Return a row of CHANGES, for httpx or httpx2."""
 
-    def each(url, trust):
+    def new_client(url, trust):
         return lambda: loaded(httpx).get(url).content
 
-    def kept(url, trust):
+    def kept_client(url, trust):
         client = loaded(httpx).Client()
         return lambda: client.get(url).content
 
-    return httpx, each, kept
+    return httpx, new_client, kept_client
 
 
 def awaiting_clients_of(httpx):
-    """The same with clients that await, so many at once. (As Python 2.7 has to be able to read
-    it.)"""
+    """Return the same with clients that await, several at once. (As Python 2.7 has to be able to
+    read it.)"""
 
-    def each(url, trust, wanted):
+    def new_clients(url, trust, number):
         wait = waiting()
 
-        def ask():
-            clients = [loaded(httpx).AsyncClient() for _ in range(wanted)]
+        def fetch():
+            clients = [loaded(httpx).AsyncClient() for _ in range(number)]
             try:
                 return [reply.content for reply in wait(gathered([c.get(url) for c in clients]))]
             finally:
                 wait(gathered([client.aclose() for client in clients]))
 
-        return ask
+        return fetch
 
-    def kept(url, trust, wanted):
+    def kept_client(url, trust, number):
         wait, client = waiting(), loaded(httpx).AsyncClient()
 
-        def ask():
-            replies = wait(gathered([client.get(url) for _ in range(wanted)]))
+        def fetch():
+            replies = wait(gathered([client.get(url) for _ in range(number)]))
             return [reply.content for reply in replies]
 
-        return ask
+        return fetch
 
-    return httpx, each, kept
+    return httpx, new_clients, kept_client
 
 
-def gathered(those):
-    """What waits for all of some that can be awaited."""
+def gathered(awaitables):
+    """Return what waits for all of some that can be awaited."""
     import asyncio
 
     class All(object):
         def __await__(self):
-            return asyncio.gather(*those).__await__()
+            return asyncio.gather(*awaitables).__await__()
 
     return asyncio.wait_for(All(), None)
 
 
 def waiting():
-    """A function that waits for what can be awaited, on a loop of its own."""
+    """Return a function that waits for what can be awaited, on a loop of its own."""
     import asyncio
 
     return asyncio.new_event_loop().run_until_complete
@@ -158,7 +158,7 @@ def with_http_client(url, **options):
     client = loaded("httplib" if PY2 else "http.client")
     _, _, place, path = url.split("/", 3)
 
-    def ask():
+    def fetch():
         connection = client.HTTPSConnection(place, **options)
         try:
             connection.request("GET", "/" + path)
@@ -166,7 +166,7 @@ def with_http_client(url, **options):
         finally:
             connection.close()
 
-    return ask
+    return fetch
 
 
 def each_http_client(url, trust):
@@ -208,8 +208,9 @@ def fetched(client, url, options):
 
 
 def botocores(url, trust, clients={}):  # noqa: B006
-    """One client that is kept: where the server closes each connection, it loads for each. (To make
-    a client takes longer than a load, so it is made once, and priced in neither.)"""
+    """Return a function that fetches with one client that is kept: if the server closes each
+    connection, it loads for each. (To make a client takes longer than a load, so it is made once,
+    and priced in neither.)"""
     place, folder, name = url.rsplit("/", 2)
     if place not in clients:
         config = loaded("botocore.config").Config(
@@ -254,33 +255,33 @@ AWAITING = {"httpx": awaiting_clients_of("httpx"), "httpx2": awaiting_clients_of
 CONTEXTS = (HTTP_CLIENT, each_context, one_context)
 
 
-def try_changes(found, address):
-    """{client: what the change was seen to save} for each client that repeats its loads; for
+def try_changes(results, address):
+    """Return {client: what the change was seen to save} for each client that repeats its loads; for
     contexts that the program makes itself, under ITS_OWN.
 
     A value: {"connections", "at_once" (as many as in the run), "now": {"loads", "cpu_ms"}, "then":
     the same, "with" (the client that made them: another where the doctor does not know the
     program's)}. Left out is whatever could not be tried.
     """
-    tried, late = {}, any(each["by"] == "truststore" for each in found["provides"])
-    for row in found["counts"]["clients"]:
+    tried, late = {}, any(row["by"] == "truststore" for row in results["provides"])
+    for row in results["counts"]["clients"]:
         client = row["client"] or ITS_OWN
         n = min(MOST_AGAIN, row["connections"] or row["loads"])  # none, over plain HTTP
-        again = row["loads"] - row["needed"] >= 2 and n >= 2
-        shared = client in ("requests", "botocore") and is_shared(row, found["counts"])
-        kept = row["kept"] or shared
-        known = client in CHANGES or [each for each, _ in row["by"]] == ["ssl"]
+        repeats = row["loads"] - row["needed"] >= 2 and n >= 2
+        shared = client in ("requests", "botocore") and is_shared(row, results["counts"])
+        keeps = row["kept"] or shared
+        is_known = client in CHANGES or [module for module, _ in row["by"]] == ["ssl"]
         spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
         spec.update(late=late, awaits=2 * row["awaits"] > row["loads"])
         spec.update(wanted=min(at_once(row), MOST_AT_ONCE))
         if client == "requests" and row["closed"].get("program", 0) >= 2:
             try_one(tried, dict(spec, client="connection-close", rounds=n, wanted=1))
-        if again and known and not kept and client not in tried:
+        if repeats and is_known and not keeps and client not in tried:
             try_one(tried, dict(spec, client=client, rounds=n))
-        wanted = row["wanted"].get("full", 0)
-        if again and client == "requests" and "full" in wanting(row) and wanted <= MOST_AGAIN:
-            spec = dict(spec, wanted=wanted, size=row["size"]["full"])
-            rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // wanted))
+        places = row["wanted"].get("full", 0)
+        if repeats and client == "requests" and "full" in wanting(row) and places <= MOST_AGAIN:
+            spec = dict(spec, wanted=places, size=row["size"]["full"])
+            rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // places))
             try_one(tried, dict(spec, client="larger-pool", rounds=rounds))
     return tried
 
@@ -292,10 +293,10 @@ def try_one(tried, spec):
     path = os.path.join(spec["address"]["folder"], "trial")
     with open(path, "w") as file:
         file.write(json.dumps(spec))
-    environ, until = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
+    environ, deadline = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
     with open(os.devnull, "w") as nowhere:
         process = begin("--try", path, environ=environ, stdout=nowhere, stderr=nowhere)
-    while process.poll() is None and clock() < until:
+    while process.poll() is None and clock() < deadline:
         time.sleep(0.01)
     if process.poll() is None:
         process.kill()
@@ -305,20 +306,20 @@ def try_one(tried, spec):
 
 
 def try_change(path):
-    """The process of one trial: the exit status, 0 where it came to something."""
+    """Run one trial, as its process; return the exit status, 0 if it came to something."""
     with open(path) as file:
         spec = json.loads(file.read())
     events = []
     probes = Probes(events.append).install()
-    known, wanted = AWAITING if spec["awaits"] else CHANGES, spec["wanted"]
-    module, each, kept = known.get(spec["client"], CONTEXTS)
+    changes, number = AWAITING if spec["awaits"] else CHANGES, spec["wanted"]
+    module, repeating, keeping = changes.get(spec["client"], CONTEXTS)
     kinds, rounds = ("last", "kept"), spec["rounds"]
     if spec["client"] == "larger-pool":
         module, kinds = "requests", ("kept", "kept")
-        each = lambda url, _: with_places(url, spec["size"])  # noqa: E731
-        kept = lambda url, _: with_places(url, wanted)  # noqa: E731
-    elif wanted > 1:
-        rounds = max(1, min(MOST_ROUNDS, rounds // wanted))
+        repeating = lambda url, _: with_places(url, spec["size"])  # noqa: E731
+        keeping = lambda url, _: with_places(url, number)  # noqa: E731
+    elif number > 1:
+        rounds = max(1, min(MOST_ROUNDS, rounds // number))
     trust = bundle(spec["trust"], spec["address"]["folder"])
     if trust is None or not bring(module):
         return 1
@@ -326,40 +327,41 @@ def try_change(path):
         loaded("truststore").inject_into_ssl()
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ[name] = trust
-    answer_s = AT_ONCE_S if wanted > 1 else 0
+    answer_s = AT_ONCE_S if number > 1 else 0
     url = "https://%s:%d/%s/last" % (HOST, spec["address"]["https"], answer_s)
-    found = {"connections": rounds * wanted, "at_once": wanted, "with": spec["client"]}
+    result = {"connections": rounds * number, "at_once": number, "with": spec["client"]}
     if spec["client"] not in CHANGES and module == HTTP_CLIENT:
-        found["with"] = "http.client"
+        result["with"] = "http.client"
     # The first of each is not counted: it brings what is imported late.
-    for name, make, kind in zip(("", "", "now", "then"), (each, kept) * 2, kinds * 2):
+    for name, prepare, kind in zip(("", "", "now", "then"), (repeating, keeping) * 2, kinds * 2):
         del events[:]
-        before = process_ms()
-        if spec["awaits"] and known is AWAITING and spec["client"] in AWAITING:
-            ask = make(url.replace("last", kind), trust, wanted)
+        started_ms = process_ms()
+        if spec["awaits"] and changes is AWAITING and spec["client"] in AWAITING:
+            fetch = prepare(url.replace("last", kind), trust, number)
         else:
-            ask = make(url.replace("last", kind), trust)
-            ask = in_threads(ask, wanted) if wanted > 1 else ask
+            fetch = prepare(url.replace("last", kind), trust)
+            fetch = in_threads(fetch, number) if number > 1 else fetch
         for _ in range(rounds if name else 1):
-            answers = ask()
+            answers = fetch()
             answers = answers if isinstance(answers, list) else [answers]
-            if any(json.loads(told.decode("ascii"))["trial"] != kind for told in answers):
+            if any(json.loads(reply.decode("ascii"))["trial"] != kind for reply in answers):
                 return 1
         loads = sum(event["is"] == "load" for event in events)
-        found[name] = {"loads": loads, "cpu_ms": round(process_ms() - before, 1)}
+        result[name] = {"loads": loads, "cpu_ms": round(process_ms() - started_ms, 1)}
     probes.remove()
-    del found[""]
-    if found["then"]["loads"] >= found["now"]["loads"] and (
-        wanted == 1 or spec["client"] in ("larger-pool", "connection-close")
+    del result[""]
+    if result["then"]["loads"] >= result["now"]["loads"] and (
+        number == 1 or spec["client"] in ("larger-pool", "connection-close")
     ):
         return 1
     with open(path, "w") as file:
-        file.write(json.dumps(found))
+        file.write(json.dumps(result))
     return 0
 
 
 def bundle(trust, folder):
-    """A file of the certificates that the program loaded, and the doctor's; None where unknown."""
+    """Return a file of the certificates that the program loaded, and the doctor's; None if
+    unknown."""
     if trust == "system":
         import ssl
 
@@ -368,6 +370,6 @@ def bundle(trust, folder):
     if not trust or trust.startswith("data ") or not os.path.isfile(trust):
         return None
     path = os.path.join(folder, "bundle.pem")
-    with open(trust, "rb") as known, open(path, "wb") as file:
-        file.write(known.read() + b"\n" + CERTIFICATE.encode("ascii"))
+    with open(trust, "rb") as certificates, open(path, "wb") as file:
+        file.write(certificates.read() + b"\n" + CERTIFICATE.encode("ascii"))
     return path

@@ -11,29 +11,30 @@ HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
 
 
 def check_http(url, imported):
-    """Which HTTP each client speaks with a URL: two announced HEADs each, none redirected. What is
-    said of the URL is without its password. Without a URL, nobody is asked."""
-    found = {"url": None, "offers": None, "clients": [], "requests": 0}
+    """Return which HTTP each client speaks with a URL: two announced HEADs each, none redirected.
+    What is said of the URL is without its password. Without a URL, nobody is asked."""
+    results = {"url": None, "offers": None, "clients": [], "requests": 0}
     if not url:
-        return found
+        return results
     host, port, secret = parts_of(url)
-    found["url"] = public = url.replace(secret, "", 1)
+    results["url"] = public = url.replace(secret, "", 1)
     if url.startswith("https://"):
         say("connecting to %s: which protocols does it offer? (no request)" % host)
-        found["offers"] = offered(host, port)
-    names = imported or set(way.module for way in WAYS if bring(way.module))
-    speakers = [way for way in WAYS if way.module in topmost(names)]
-    speakers = [way for way in speakers if way.kind is not GeventHttpClient]  # HTTP/1.1 alone
+        results["offers"] = offered(host, port)
+    names = imported or set(client.module for client in WAYS if bring(client.module))
+    speakers = [client for client in WAYS if client.module in topmost(names)]
+    # geventhttpclient speaks HTTP/1.1 alone.
+    speakers = [client for client in speakers if client.kind is not GeventHttpClient]
     if "httpx" in names and bring("h2"):
         speakers.append(Way("httpx with http2=True", Httpx, "httpx", {"http2": True}))
     for speaker in speakers:
         row = {"client": speaker.name, "version": None, "ms": [], "error": None}
-        found["clients"].append(row)
+        results["clients"].append(row)
         try:
             session = speaker.session()
             for _ in range(2):
-                found["requests"] += 1
-                numbers = (public, speaker.name, found["requests"], MOST_REQUESTS)
+                results["requests"] += 1
+                numbers = (public, speaker.name, results["requests"], MOST_REQUESTS)
                 say("asking %s with %s (request %d of at most %d)" % numbers)
                 start = clock()
                 version = session.ask(url, "HEAD", timeout=5)[3]
@@ -42,22 +43,23 @@ def check_http(url, imported):
             session.close()
         except Exception as error:
             row["error"] = told(error).replace(secret or "\0", "")
-    return found
+    return results
 
 
 def parts_of(url):
-    """(host, port, "user:password@" or "")"""
+    """Return (host, port, "user:password@" or "")."""
     try:
         from urllib.parse import urlsplit
     except ImportError:
         from urlparse import urlsplit
     parts = urlsplit(url)
-    secret, at, _ = parts.netloc.rpartition("@")
-    return parts.hostname, parts.port or 443, secret + at
+    secret, separator, _ = parts.netloc.rpartition("@")
+    return parts.hostname, parts.port or 443, secret + separator
 
 
 def offered(host, port):
-    """The protocol that a server chooses when h2 and http/1.1 are offered to it; None: unknown.
+    """Return the protocol that a server chooses when h2 and http/1.1 are offered to it; None:
+    unknown.
 
     Its certificate is not looked at: nothing is sent after the handshake.
     """

@@ -11,14 +11,15 @@ from .basis import PY2
 
 
 def short(path):
-    """A file's name from site-packages, the standard library or the current folder on."""
-    path, here = [readable(each).replace("\\", "/") for each in (path, os.getcwd())]
+    """Return a file's name from site-packages, the standard library or the current folder on."""
+    path, current = [readable(name).replace("\\", "/") for name in (path, os.getcwd())]
     path = re.sub(r"^.*/((site|dist)-packages|lib(64)?/python\d+\.\d+)/", "", path)
-    return path[len(here) + 1 :] if path.startswith(here + "/") else path
+    return path[len(current) + 1 :] if path.startswith(current + "/") else path
 
 
 def readable(value):
-    """A value as text for a report, also where Python 2.7 has bytes, or text that it cannot say."""
+    """Return a value as text for a report, also if Python 2.7 has bytes, or text that it cannot
+    say."""
     try:
         text = str(value)
     except Exception:
@@ -27,10 +28,10 @@ def readable(value):
 
 
 def told(error):
-    """An exception in one line: its kind, and what the innermost one says."""
+    """Return an exception in one line: its kind, and what the innermost one says."""
     for _ in range(10):
         inside = [getattr(error, "reason", None), getattr(error, "__cause__", None)]
-        inside = [each for each in inside + list(error.args) if isinstance(each, Exception)]
+        inside = [cause for cause in inside + list(error.args) if isinstance(cause, Exception)]
         if not inside:
             break
         error = inside[0]
@@ -43,7 +44,8 @@ def span(pair, digits=1):
 
 
 def wrapped(text, label="  "):
-    """A text in lines: in a column beside its label, or a little deeper from the second line on."""
+    """Return a text in lines: in a column beside its label, or a little deeper from the second line
+    on."""
     return textwrap.fill(
         text, 88, initial_indent=label,
         subsequent_indent=" " * len(label) if label.strip() else label + "  ",
@@ -52,7 +54,7 @@ def wrapped(text, label="  "):
 
 
 def say(text, stream=None):
-    """One line for people; where the terminal cannot show a letter, in ASCII."""
+    """Print one line for people; in ASCII, if the terminal cannot show a letter."""
     stream = stream or sys.stderr or sys.__stderr__
     try:
         stream.write(text + "\n")
@@ -62,7 +64,7 @@ def say(text, stream=None):
 
 
 def several(number, thing):
-    """A number of things: "1 load", "2 loads"."""
+    """Return a number of things: "1 load", "2 loads"."""
     return "%d %s%s" % (number, thing, "" if number == 1 else "s")
 
 
