@@ -69,7 +69,8 @@ def sdist(release: str) -> Path:
     return path
 
 
-@pytest.mark.slow  # another program's whole suite, which waits most of its time
+@pytest.mark.nightly  # another program's whole suite
+@pytest.mark.breadth
 @pytest.mark.parametrize(
     "release", [NEWEST, *(pytest.param(release, marks=nightly) for release in BEFORE)]
 )

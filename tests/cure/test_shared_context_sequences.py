@@ -14,7 +14,7 @@ from trust_runs import CURE, SCRIPTS, installed, nightly
     ("of_requests", "of_urllib3", "examples"),
     [
         ("2.34.2", "2.8.0", 25),
-        pytest.param("2.33.1", "2.6.3", 25, marks=pytest.mark.slow),
+        pytest.param("2.33.1", "2.6.3", 25, marks=nightly),
         *(
             pytest.param(*pair, 300, marks=nightly)
             for pair in (

@@ -22,7 +22,7 @@ def tried(of_requests: str, of_urllib3: str, world: dict, cure, without_cert_ver
 
 @pytest.mark.parametrize(
     ("of_requests", "of_urllib3"),
-    [pytest.param(*pair, marks=marks(pair in typical(), True)) for pair in sorted(in_ci())],
+    [pytest.param(*pair, marks=marks(pair in typical(), False)) for pair in sorted(in_ci())],
 )
 def test_thirty_connections_load_nothing_and_only_the_context_is_trusted(
     world, cure, of_requests, of_urllib3
