@@ -87,10 +87,10 @@ COUNTED = """\
 #: It looks at all that will be asked, and refuses a site that is asked once.
 AHEAD = """\
     frame = sys._getframe()
-    while frame and "spec" not in frame.f_locals:
+    while frame and "parameters" not in frame.f_locals:
         frame = frame.f_back
     if frame:
-        sites = [each["url"].split("/")[2] for each in frame.f_locals["spec"]["do"][0]["asks"]]
+        sites = [each["url"].split("/")[2] for each in frame.f_locals["parameters"]["do"][0]["asks"]]
         if sites.count(url.split("/")[2]) == 1:
             raise requests.exceptions.SSLError("certificate verify failed")
 """

@@ -97,9 +97,9 @@ TELLS = """\
     import two_loops
 
     frame = sys._getframe()
-    while "tell" not in frame.f_locals:
+    while "send" not in frame.f_locals:
         frame = frame.f_back
-    tell = frame.f_locals["tell"]
+    tell = frame.f_locals["send"]
     bodies = {}
     start, longest, slow = os.times().elapsed, 0, None
     for stream, path in asked.items():
