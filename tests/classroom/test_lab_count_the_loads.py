@@ -90,7 +90,8 @@ AHEAD = """\
     while frame and "parameters" not in frame.f_locals:
         frame = frame.f_back
     if frame:
-        sites = [each["url"].split("/")[2] for each in frame.f_locals["parameters"]["do"][0]["asks"]]
+        questions = frame.f_locals["parameters"]["do"][0]["asks"]
+        sites = [request["url"].split("/")[2] for request in questions]
         if sites.count(url.split("/")[2]) == 1:
             raise requests.exceptions.SSLError("certificate verify failed")
 """

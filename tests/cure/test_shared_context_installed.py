@@ -55,7 +55,7 @@ def test_the_distribution_works_when_it_is_installed(built, world, tmp_path, sta
 def test_the_source_distribution_holds_the_one_file_that_the_repository_has(built):
     [path] = built.glob("requests_shared_context-*.tar.gz")
     with tarfile.open(path) as archive:
-        [name] = [each for each in archive.getnames() if each.endswith("/__init__.py")]
+        [name] = [path for path in archive.getnames() if path.endswith("/__init__.py")]
         assert archive.extractfile(name).read() == CURE.read_bytes()
         inside = {each.partition("/")[2] for each in archive.getnames()}
         assert {"LICENSE", "CHANGELOG.md", "SECURITY.md", "tests/trust_attacks.py"} <= inside

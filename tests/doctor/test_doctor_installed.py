@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+import zipfile
 from pathlib import Path
 
 import certifi
@@ -173,11 +174,15 @@ def test_a_project_keeps_what_it_mended(installed, environ, tmp_path):
     assert "mark.tls takes loads, handshakes" in done.stdout
 
 
-def test_the_source_distribution_holds_the_one_file_that_the_repository_has(built):
+def test_the_wheel_holds_the_one_file_and_the_source_distribution_what_it_is_made_of(built):
+    [path] = built.glob("tls_doctor-*.whl")
+    with zipfile.ZipFile(path) as archive:
+        assert archive.read("tls_doctor/__init__.py") == places.DOCTOR.read_bytes()
+        assert "tls_doctor/basis.py" not in archive.namelist()
     [path] = built.glob("tls_doctor-*.tar.gz")
     with tarfile.open(path) as archive:
-        [name] = [each for each in archive.getnames() if each.endswith("/__init__.py")]
-        assert archive.extractfile(name).read() == places.DOCTOR.read_bytes()
+        files = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"single_file.py", "CHANGELOG.md", "src/tls_doctor/basis.py"} <= files
 
 
 LOADING = """
