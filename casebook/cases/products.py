@@ -20,5 +20,15 @@ def _load(project: str, package: str) -> ModuleType:
     return sys.modules[package]
 
 
-doctor = _load("tls-doctor", "tls_doctor")
-shared_context = _load("requests-shared-context", "requests_shared_context")
+#: The project and the package of each product, by the name that chapters know it by.
+PRODUCTS = {
+    "doctor": ("tls-doctor", "tls_doctor"),
+    "shared_context": ("requests-shared-context", "requests_shared_context"),
+}
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Return a product, imported when it is first used."""
+    if name not in PRODUCTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _load(*PRODUCTS[name])

@@ -14,8 +14,8 @@ from typing import Any
 import pandas as pd
 
 from casebook import charts, places
+from casebook.cases import products
 from casebook.cases.patients import working
-from casebook.cases.products import doctor
 from casebook.errors import UsageError
 
 #: Reports are some kilobytes. Numbers and texts of a report are cut at these.
@@ -175,7 +175,7 @@ def _chapters(verdicts: dict[str, str]) -> str:
         )
     lines = []
     for place, (_, _, number, reason) in enumerate(matters, 1):
-        file, title = doctor.CHAPTERS[number]
+        file, title = products.doctor.CHAPTERS[number]
         lines.append(f"{place}. [{title}](../notebooks/{file}.ipynb): {reason}.")
     return "\n".join(lines) + "\n"
 

@@ -63,16 +63,16 @@ def clients(checks: Checks) -> str:
     lines = [
         *(f"- {sentence}" for sentence in sentences(rows)),
         "",
-        "| client | HTTP/2 windows, stream and connection | HTTP/3 | early requests | loads |",
+        "| client | windows, KiB | HTTP/3 | early | loads |",
         "|---|---|---|---|---|",
     ]
     for row in rows:
         wide = "no HTTP/2"
         if row["http2"]:
-            wide = f"{row['stream_window']:,.0f} and {row['connection_window']:,.0f} bytes"
-        over_quic = "" if row["http3"] is None else "yes, if told so" if row["http3"] else "no"
+            wide = f"{row['stream_window'] / 1024:,.0f} and {row['connection_window'] / 1024:,.0f}"
+        over_quic = "" if row["http3"] is None else "if told so" if row["http3"] else "no"
         if row["quic_by_itself"]:
-            over_quic = "yes, once the server says that it can"
+            over_quic = "by itself"
         early = "" if row["early"] is None else f"{row['early']:.0f} of 2"
         loads = "" if row["loads"] is None else f"{row['loads']:.0f} for {row['connections']:.0f}"
         lines.append(

@@ -249,7 +249,7 @@ def test_what_follows_from_a_run_is_said_by_the_code_of_today(monkeypatch):
     stored = run_record.to_store(run)
     assert not {"verdict", "effective_concurrency", "cpu_s"} & set(stored)
     assert run_record.from_stored(stored | {"verdict": "serial"}) == dataclasses.replace(
-        run, made=dict.fromkeys(measurements.COLUMNS)
+        run, provenance=dict.fromkeys(measurements.COLUMNS)
     )
     monkeypatch.setattr(analysis, "CONCURRENT_FROM", 2.5)
     assert run_record.from_stored(stored).verdict == analysis.BETWEEN

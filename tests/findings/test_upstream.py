@@ -227,7 +227,7 @@ def test_sentences_about_clients_are_made_from_their_rows() -> None:
     ]
     table = pages.clients({"clients": ROWS}).splitlines()
     assert "| slow 1 | no HTTP/2 | no |  | 20 for 20 |" in table
-    assert "| early 1 | 65,535 and 65,535 bytes | yes, if told so | 1 of 2 |  |" in table
+    assert "| early 1 | 64 and 64 | if told so | 1 of 2 |  |" in table
     assert pages.clients({}) == ""
 
 

@@ -343,7 +343,7 @@ def test_a_difference_comes_with_the_reason_that_a_chapter_gives():
     assert said.endswith("Where it is otherwise: It is not the locks.")
     there = {"outcome": "not-here", "because": "valgrind is missing", "statement": "… locks."}
     [row] = side_by_side.findings([Machine("c", {}, [], {"one-thing": FINDING | there}), a])
-    assert row.said == "Locks cost." and "not here, 0.500 (valgrind is missing)" in (
+    assert row.statement == "Locks cost." and "not here, 0.500 (valgrind is missing)" in (
         side_by_side.in_words(row, [b, a], {"one-thing": "It is not the locks."})
     )
     assert "It is not the locks" not in side_by_side.in_words(row, [b, a], {"one-thing": "It"})

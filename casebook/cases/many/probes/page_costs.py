@@ -65,7 +65,7 @@ def requests_stock(urls, bundle, keep_alive):
 def requests_cured(urls, bundle, keep_alive):
     """Fetch with requests and shared_context.py: a load for the process."""
     root = os.path.abspath(__file__)
-    for _ in ("probes", "many", "cases", "casebook"):
+    for _ in ("page_costs.py", "probes", "many", "cases", "casebook"):
         root = os.path.dirname(root)
     sys.path.append(root)
     try:
