@@ -4978,7 +4978,7 @@ def kept_requests(url, trust):
 
 
 def with_places(url, size):
-    """Return a function that fetches with a Session whose pool has so many places."""
+    """Return a function that fetches with a Session whose pool has this many places."""
     requests = loaded("requests")
     session = requests.Session()
     session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))

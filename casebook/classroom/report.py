@@ -39,8 +39,10 @@ class Report:
     def give(
         self, label: str, right: bool | int, total: int, message: str, hint: str, machine: str = ""
     ) -> None:
-        """Add an item with all points, none, or so many of them. machine: the one that was measured
-        in place of this one, if any."""
+        """Add an item with all points, none, or this number of them.
+
+        machine: the one that was measured in place of this one, if any.
+        """
         points = total * right if isinstance(right, bool) else right
         if len(message) > SAID:
             message = f"{message[:SAID]} … and so on"

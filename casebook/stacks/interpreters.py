@@ -31,7 +31,7 @@ LAST_RELEASES = {"2.7": "2.7.18", "3.7": "3.7.17"}
 WHOLE = "done"
 
 #: The file in places.PYTHONS that lists where the Pythons are which came with this folder: in the
-#: home of whoever packed it (`casebook laptops`), where nobody else's search leads.
+#: home of the teacher who packed it (`casebook laptops`), where nobody else's search leads.
 BROUGHT = "brought"
 
 #: Where images put conda for everybody (the second is Binder's).

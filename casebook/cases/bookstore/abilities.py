@@ -67,7 +67,7 @@ def abilities(clients: Iterable[str] = tuple(CLIENTS)) -> pd.DataFrame:
     HTTP/2). quic_by_itself: whether it sends QUIC once Alt-Svc says that it may. http3: that, or
     when told so. resumed, early: of two connections after the first, over QUIC, how many took up
     the session, and with how many the request left early (missing without HTTP/3). loads: of
-    certificates, for so many connections, as Python counts them (missing where TLS is not
+    certificates for this number of connections, as Python counts them (missing where TLS is not
     Python's). Raises what Experiment.measure raises.
     """
     rows = [_row(client, *CLIENTS[client]) for client in clients]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-ROOT = Path(__file__).resolve().parents[3]
+BUILDER = Path(__file__).resolve().parents[1] / "single_file.py"
 
 PROGRAM = """
 import os, ssl, urllib.request
@@ -48,6 +48,14 @@ class Page(http.server.BaseHTTPRequestHandler):
         pass
 
 
+@pytest.fixture(scope="module")
+def doctor(tmp_path_factory):
+    """The single file, made from the modules beside these tests."""
+    file = tmp_path_factory.mktemp("made") / "doctor.py"
+    subprocess.run([sys.executable, BUILDER, file], check=True)
+    return file
+
+
 @pytest.fixture
 def site(tmp_path):
     """The variables that the programs read: a server's address, and whom to trust."""
@@ -56,7 +64,7 @@ def site(tmp_path):
     bundle = tmp_path / "bundle.pem"
     # As many certificates as real bundles have, so that a load takes time.
     authorities = [authority, *(trustme.CA(organization_name=str(n)) for n in range(150))]
-    bundle.write_bytes(b"".join(each.cert_pem.bytes() for each in authorities))
+    bundle.write_bytes(b"".join(known.cert_pem.bytes() for known in authorities))
     Page.connections = 0
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
@@ -66,11 +74,11 @@ def site(tmp_path):
 
 
 @pytest.mark.parametrize(("program", "loads"), [(ILL, 6), (HEALTHY, 1)])
-def test_what_a_program_did_is_counted(site, tmp_path, program, loads):
+def test_what_a_program_did_is_counted(doctor, site, tmp_path, program, loads):
     (tmp_path / "program.py").write_text(program)
     environ = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), **site}
     process = subprocess.run(
-        [sys.executable, ROOT / "doctor.py", "run", "--json", "--", "program.py"],
+        [sys.executable, doctor, "run", "--json", "--", "program.py"],
         cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     report = json.loads(process.stdout)
@@ -82,10 +90,10 @@ def test_what_a_program_did_is_counted(site, tmp_path, program, loads):
     assert not list(tmp_path.glob("doctor-*"))
 
 
-def test_a_program_that_fails_keeps_its_own_error(site, tmp_path):
+def test_a_program_that_fails_keeps_its_own_error(doctor, site, tmp_path):
     (tmp_path / "program.py").write_text("raise LookupError('of the program')\n")
     process = subprocess.run(
-        [sys.executable, ROOT / "doctor.py", "run", "--", "program.py"],
+        [sys.executable, doctor, "run", "--", "program.py"],
         cwd=tmp_path, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert process.returncode == 2
