@@ -240,7 +240,8 @@ def short(path):
 
 def readable(value):
     """Return a value as text for a report, also if Python 2.7 has bytes, or text that it cannot
-    say."""
+    say.
+    """
     try:
         text = str(value)
     except Exception:
@@ -266,7 +267,8 @@ def span(pair, digits=1):
 
 def wrapped(text, label="  "):
     """Return a text in lines: in a column beside its label, or a little deeper from the second line
-    on."""
+    on.
+    """
     return textwrap.fill(
         text, 88, initial_indent=label,
         subsequent_indent=" " * len(label) if label.strip() else label + "  ",
@@ -298,7 +300,8 @@ def times(number):
 
 def begin(*arguments, **streams):
     """Start this file again as a process of its own, with the options of this Python. environ: its
-    environment, if not this one's. Raises Trouble where it cannot be started."""
+    environment, if not this one's. Raises Trouble where it cannot be started.
+    """
     import subprocess
 
     check_start()
@@ -341,7 +344,8 @@ def end_group(group):
 
 def start_server():
     """Start the server in a process of its own; return it, and its address as `serve` says it.
-    Raises Trouble."""
+    Raises Trouble.
+    """
     import subprocess
 
     process = begin("--serve", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -451,7 +455,8 @@ def listen(certificate_and_key):
 def server_classes():
     """Return the classes of the server. GET /SECONDS/TRIAL takes so long, and is told the most
     requests of that trial that the server had in hand at once. After a trial "last..." the
-    connection is closed."""
+    connection is closed.
+    """
     import threading
 
     try:
@@ -532,7 +537,8 @@ def provides():
 
 def provider(value):
     """Return who made a class or function: gevent, eventlet, pyOpenSSL, the standard library, a
-    module."""
+    module.
+    """
     module = str(getattr(value, "__module__", "") or "")
     first = module.split(".")[0]
     if "contrib.pyopenssl" in module or first == "OpenSSL":
@@ -567,7 +573,8 @@ def injected():
 
 def own_context(ssl):
     """Return the SSLContext that ssl itself makes: gevent's and truststore's, which may stand in
-    its place (a .pth file injects truststore into every process), are made of it."""
+    its place (a .pth file injects truststore into every process), are made of it.
+    """
     return [base for base in ssl.SSLContext.__mro__ if base.__module__ == "ssl"][-1]
 
 
@@ -590,7 +597,8 @@ def is_library(path):
 
 def is_package(path):
     """Return whether a file was installed: into site-packages, or elsewhere (pip install --target)
-    with what an installer leaves beside its package."""
+    with what an installer leaves beside its package.
+    """
     if "site-packages" in path or "dist-packages" in path:
         return True
     folder, name = os.path.split(os.path.splitext(path)[0])
@@ -823,7 +831,8 @@ class Aiohttp(object):
 class Way(object):
     """A client, as the program has it. once: whether it has a `get` without a session; priced:
     whether a kept connection can be asked for; adapter: whether it goes through one of an own
-    session of the program's."""
+    session of the program's.
+    """
 
     once = priced = adapter = False
 
@@ -871,7 +880,8 @@ def socket_of(response):
 def own_adapters():
     """Return clients that use the program's own https adapters, one for each class that is not
     requests' own: of the sessions that are there now, and of a library that is imported for nothing
-    else."""
+    else.
+    """
     requests = loaded("requests")
     if not hasattr(requests, "Session"):
         return []
@@ -908,7 +918,8 @@ PATCHES = {
 
 def find_loop():
     """Return (the module of the program's event loop, whether its sockets stand in for the standard
-    ones); (None, False) if there is no loop."""
+    ones); (None, False) if there is no loop.
+    """
     provided = provider(getattr(loaded("socket"), "socket", None))
     loops = [name for name in ("gevent", "eventlet") if loaded(name)]
     loops.sort(key=lambda name: name != provided)  # the one that patched comes first
@@ -917,7 +928,8 @@ def find_loop():
 
 def own_code_uses(package, program):
     """Return whether a module of the program's own, and not only some library, holds a part of a
-    package: a library may import gevent and leave it alone."""
+    package: a library may import gevent and leave it alone.
+    """
     top = str(program).partition(".")[0]
     for name, module in list(sys.modules.items()):
         names = getattr(module, "__dict__", None) or {}  # what is there need not be a module
@@ -955,7 +967,8 @@ def ask(client, server, scheme, delay_s, trial):
 def one_trial(loop, client, server, scheme, delay_s, n):
     """Run n greenlets with a request each, and one whose heart beats as often as the event loop
     lets it; return what happened, as a dictionary. longest_gap_s: by how much the worst beat came
-    late."""
+    late.
+    """
     trial, peaks, errors, beats = server.new_trial(), [], [], [clock()]
 
     def fetch():
@@ -1001,7 +1014,8 @@ def verdict_of(trials):
 
 def try_out(loop, client, server, scheme, n=2):
     """Run trials until they settle it: {"verdict": BLOCKED, FREE or CANNOT_TELL, "trials",
-    "error"}."""
+    "error"}.
+    """
     trials, verdict, error = [], None, None
     for delay_s in DELAYS_S:
         trial = one_trial(loop, client, server, scheme, delay_s, n)
@@ -1038,7 +1052,8 @@ def check_way(loop, patched, client, server, imported):
 
 def check_loop(loop, patched, server, imported, watch):
     """Return (client, row of `check_way`) for each client that the program imported, or for a
-    stand-in if it imported none."""
+    stand-in if it imported none.
+    """
     # aiohttp has a loop of its own.
     candidates = [client for client in WAYS if client.kind is not Aiohttp]
     chosen = [client for client in candidates if client.module in topmost(imported)]
@@ -1054,7 +1069,8 @@ def check_loop(loop, patched, server, imported, watch):
 
 def try_cures(loop, client, server):
     """Return what frees the loop of a client that is blocked, tried in this very process, one after
-    the other: rows of {"cure", "verdict", "wall_s"}. The process is not the same afterwards."""
+    the other: rows of {"cure", "verdict", "wall_s"}. The process is not the same afterwards.
+    """
     rows = []
 
     def note(cure, variant=client):
@@ -1092,7 +1108,8 @@ def gevents_context(cafile=None):
 
 def is_trapped():
     """Return whether google-auth's adapter for client certificates would inject later: it is made
-    here."""
+    here.
+    """
     adapter = getattr(loaded("google.auth.transport.requests"), "_MutualTlsAdapter", None)
     if adapter is None or injected():
         return False
@@ -1152,7 +1169,8 @@ class Watch(object):
 
 def caller(frame):
     """Return {"file", "line", "text", "from"} of a frame that calls; from: the program's own line
-    above it."""
+    above it.
+    """
     path, line = frame.f_code.co_filename, frame.f_lineno
     origin = {"file": short(path), "line": line, "from": None}
     origin["text"] = readable(linecache.getline(path, line)).strip()
@@ -1208,7 +1226,8 @@ def count_loads(client, server):
 
 def check_loads(server, imported, watch, deadline):
     """Return a row of `count_loads` for each client that is here. What the program did not import
-    comes last, in our own process alone, and if there is time."""
+    comes last, in our own process alone, and if there is time.
+    """
     rows, candidates = [], [client for client in own_adapters() if client.adapter]
     candidates += sorted(WAYS, key=lambda client: client.module not in imported)
     for client in candidates:
@@ -1229,7 +1248,8 @@ def check_loads(server, imported, watch, deadline):
 
 def judged_rows(rows, program):
     """Return the rows of loads that count: of the clients that the program imported, or, if no
-    program was named, of requests. A session's own adapter counts for requests as a whole."""
+    program was named, of requests. A session's own adapter counts for requests as a whole.
+    """
     judged = [row for row in rows if row["imported"]]
     if not program:
         judged = judged or [row for row in rows if row["client"] == "requests"]
@@ -1242,7 +1262,8 @@ def judged_rows(rows, program):
 def bounds(values):
     """Return [least, most] without the very least and the very most: of eleven values those two
     have the median between them with a certainty of 98.8 %, whatever the noise looks like. Of
-    fewer, all."""
+    fewer, all.
+    """
     values = sorted(values)[1:-1] if len(values) >= TURNS else sorted(values)
     return [round(values[0], 2), round(values[-1], 2)]
 
@@ -1262,7 +1283,8 @@ def certificates_of_a_load():
 
 def cost_of_a_load(results, watch):
     """Return [least, most] milliseconds of one load, as the program or the clients here do it; if
-    none of them does, into a new context of the standard library's."""
+    none of them does, into a new context of the standard library's.
+    """
     import ssl
 
     spent = [ms for row in results["loads"] if row["imported"] for ms in row.get("each_ms", ())]
@@ -1299,7 +1321,8 @@ LIBRARIES = {
 
 def is_decorator(package, codes):
     """Return whether a package only wraps the program's functions: it is known for that, or all of
-    its functions that were called take whatever they are given (*args, **kwargs)."""
+    its functions that were called take whatever they are given (*args, **kwargs).
+    """
     return package in DECORATORS or all(code.co_flags & 12 == 12 for code in codes)
 
 
@@ -1613,13 +1636,15 @@ def is_kept(row, total):
 
 def at_once(row):
     """Return how many requests of a row of `counted` were under way at once, as far as their
-    handshakes tell: those, or the threads whose connections were open at the same time."""
+    handshakes tell: those, or the threads whose connections were open at the same time.
+    """
     return max(1, row["peak"], min(row["threads"], row["open"], row["connections"]))
 
 
 def wanting(row):
     """Return what the connections of a row of `counted` were closed for want of, again and again:
-    "full" (places in a pool), "evicted" (pools)."""
+    "full" (places in a pool), "evicted" (pools).
+    """
     # Where no connection had a second request, a server closes them, or nobody asked again.
     is_asked_again = (row["requests"] or 0) > row["connections"]
     kinds = ["evicted", "full"] if is_asked_again else ["evicted"]
@@ -1628,7 +1653,8 @@ def wanting(row):
 
 def is_shared(row, total):
     """Return whether connections of requests, urllib3 or botocore are those of far fewer sessions,
-    pools or clients."""
+    pools or clients.
+    """
     owners = {
         "requests": total["sessions"], "urllib3": total["pools"], "botocore": total["botocores"]
     }.get(row["client"], 0)  # fmt: skip
@@ -1637,7 +1663,8 @@ def is_shared(row, total):
 
 def growth(spans):
     """Return by how many KiB the memory of a process grew in some spans of time, of [from, to, KiB
-    before, KiB after]. What happens in several that overlap is one growth."""
+    before, KiB after]. What happens in several that overlap is one growth.
+    """
     total_kib, last_end, before_kib, after_kib = 0, None, 0, 0
     for begin, end, start_kib, end_kib in sorted(spans):
         if last_end is None or begin > last_end:
@@ -1651,7 +1678,8 @@ def longest_queue(handshakes, loads):
     """Return where handshakes waited longest for another of the same context, of {(process,
     context): [{"since", "t", "end", "thread", "by"}, ...]} and the spans of time in which it was
     loaded, {(process, context): [(from, to), ...]}: what `counted` has as "queue"; None if there is
-    none."""
+    none.
+    """
     queues = []
     for key, group in handshakes.items():
         group = sorted(
@@ -1722,7 +1750,8 @@ def verdict_on(counts, share):
 
 def avoidable(counts):
     """Return (how many loads were not needed, what they took of the CPU in percent), without those
-    of clients of botocore that are kept: nobody can have them load less."""
+    of clients of botocore that are kept: nobody can have them load less.
+    """
     rows = [row for row in counts["clients"] if row["client"] == "botocore" and row["kept"]]
     loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in rows)
     part = sum(row["spare_ms"] for row in rows) / max(counts["spare_ms"], 0.1) if rows else 0
@@ -1731,7 +1760,8 @@ def avoidable(counts):
 
 def is_broken(counts):
     """Return whether none of a program's connections came through: then it has no fault of
-    loads."""
+    loads.
+    """
     return bool(counts["failures"]) and not counts["handshakes"]
 
 
@@ -1765,7 +1795,8 @@ def verdict_on_handshakes(counts):
 
 def verdict_on_loop(counts):
     """Return the verdict on loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY if none
-    ran."""
+    ran.
+    """
     on_loop = counts["on_loop"]
     in_a_row = on_loop["longest_ms"] >= HELD_UP_IN_A_ROW_FROM_MS
     long = on_loop["held_ms"] >= HELD_UP_FROM_MS and in_a_row
@@ -1999,7 +2030,8 @@ class Heartbeat(object):
 
     def times(self, thread):
         """Return (seconds in which a thread had a processor or wanted one, the same of all others
-        but this, the processor seconds of the process); None for the first two if nobody tells."""
+        but this, the processor seconds of the process); None for the first two if nobody tells.
+        """
         process = sum(os.times()[:2])
         try:
             number = str(self.numbers[thread])
@@ -2032,7 +2064,8 @@ def seconds_of(number):
 
 def used_between(start, end):
     """Return (seconds in which the thread ran or wanted to, the same of all others) between two of
-    `Heartbeat.times`. If nobody tells, whatever the process used was the thread's."""
+    `Heartbeat.times`. If nobody tells, whatever the process used was the thread's.
+    """
     process = end[2] - start[2]
     if start[0] is None or end[0] is None:
         return process, 0.0
@@ -2143,7 +2176,8 @@ class Probes(object):
     def callers(self, frame):
         """Return {"client", "through", "at", "awaits"} of a call: the client that made it, the
         library that the program's own code called, and the line of the program's own code; None for
-        what nobody can tell; and whether it is a client of httpx that awaits."""
+        what nobody can tell; and whether it is a client of httpx that awaits.
+        """
         client, first, through, place, depth = None, None, None, None, 0
         inner, awaits, chain = True, False, []
         while frame is not None and depth < 200:
@@ -2201,7 +2235,8 @@ class Probes(object):
 
     def locks(self, cls, kind):
         """Note when a class of contexts lets a thread wait that only asks how it is set: urllib3
-        asks before it connects, and truststore 0.10.5 answers when no handshake is under way."""
+        asks before it connects, and truststore 0.10.5 answers when no handshake is under way.
+        """
         for base in set(cls.__mro__) - self.kinds:
             self.kinds.add(base)
             for name in ("verify_mode", "check_hostname"):
@@ -2225,7 +2260,8 @@ class Probes(object):
 
     def loads(self, kind):
         """Note the certificates that are loaded into contexts of a class. load_default_certs is
-        Python code that ends in one of these two."""
+        Python code that ends in one of these two.
+        """
         for name in ("load_verify_locations", "set_default_verify_paths"):
             self.put(kind, name, self.loading(name, getattr(kind, name)))
 
@@ -2270,7 +2306,8 @@ class Probes(object):
 
     def hold(self, context, trust):
         """Return how many contexts with these certificates are in use now, with this one: at most,
-        while Python frees them by itself; if it has to be told to, at least."""
+        while Python frees them by itself; if it has to be told to, at least.
+        """
         references, number = self.held.setdefault(trust, {}), self.number(context)
         try:
             references[number] = weakref.ref(context, lambda _: references.pop(number, None))
@@ -2364,7 +2401,8 @@ class Probes(object):
 
     def still_open(self):
         """Return how many connections of clients are open in this process, of those that have a
-        socket of their own: an event loop's have none, and their loop closes them."""
+        socket of their own: an event loop's have none, and their loop closes them.
+        """
         alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
         return len([connection for connection in alive if descriptor(connection) not in (None, -1)])
 
@@ -2380,7 +2418,8 @@ class Probes(object):
 
     def failing(self, kind, name):
         """Note what a function of a class ends with that makes a connection, if it makes none and
-        no handshake has told why."""
+        no handshake has told why.
+        """
         function, probes = getattr(kind, name), self
 
         def connect(connection, *args, **kwargs):
@@ -2396,7 +2435,8 @@ class Probes(object):
 
     def exchanges(self, kind, *sending):
         """Note how often something was sent and answered over the connections of a class, whose
-        functions that send are named: a connection that is kept has many of these."""
+        functions that send are named: a connection that is kept has many of these.
+        """
         for name in sending:
             self.put(kind, name, self.talking(getattr(kind, name), self.sent))
         self.put(kind, "read", self.talking(kind.read, self.answered))
@@ -2447,7 +2487,8 @@ class Probes(object):
 
     def reaches(self, owner, name):
         """Note what a function ends with that looks for a host or connects to it; and, the first
-        time, that one connected, or was answered."""
+        time, that one connected, or was answered.
+        """
         function, probes = getattr(owner, name), self
 
         def reach(*args, **kwargs):
@@ -2513,7 +2554,8 @@ class Probes(object):
 
     def turns_of_greenlets(self):
         """Return how many turns the loop of gevent or eventlet has taken in this thread; None if
-        there is none, or if the loop itself asks."""
+        there is none, or if the loop itself asks.
+        """
         hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
         hub = hub_of and hub_of()
         if hub is not None and hub.loop is not None:
@@ -2534,7 +2576,8 @@ class Probes(object):
 
     def runs(self, kind, name="run_forever", turns=False):
         """Look at the loops of a class of asyncio's, or of one like it, while they run. turns:
-        whether they are counted as the loop takes them."""
+        whether they are counted as the loop takes them.
+        """
         function, probes = getattr(kind, name), self
 
         def run_forever(loop, *args, **kwargs):
@@ -2553,7 +2596,8 @@ class Probes(object):
 
     def makes_tasks(self, kind):
         """Remember the line of the program that has the loops of a class make a task: a library's
-        task has none of its own."""
+        task has none of its own.
+        """
         function, probes = kind.create_task, self
 
         def create_task(loop, *args, **kwargs):
@@ -2568,7 +2612,8 @@ class Probes(object):
 
     def line_of(self, frame):
         """Return the line of the program's own code that called; that of the task that did, if
-        none."""
+        none.
+        """
         while frame is not None:
             path, code = frame.f_code.co_filename, frame.f_code
             if path not in self.files:
@@ -2637,7 +2682,8 @@ class Probes(object):
 
     def hosts(self, kind):
         """Note when a PoolManager makes a pool for a host once more, because it had to give up the
-        one that it had, with a connection that was open."""
+        one that it had, with a connection that was open.
+        """
         original, probes, managers = kind._new_pool, self, weakref.WeakKeyDictionary()
 
         def _new_pool(manager, scheme, host, port, *args, **kwargs):
@@ -2760,7 +2806,8 @@ class Probes(object):
 
 class counting(object):
     """Counts what happens in this process in a `with` block, in all its threads: `counts`, as
-    `counted` has them, and loads, handshakes, connections and contexts by their names."""
+    `counted` has them, and loads, handshakes, connections and contexts by their names.
+    """
 
     def __enter__(self):
         self._events = []
@@ -3076,7 +3123,8 @@ def named(wrapper, function):
 
 def trust_of(name, args, kwargs):
     """Return what is loaded, so that the same is told from another: a file's path, "system", or a
-    digest of what was given in memory. None for a folder alone, which is read later."""
+    digest of what was given in memory. None for a folder alone, which is read later.
+    """
     if name == "set_default_verify_paths":
         return "system"
     values = dict(kwargs)
@@ -3093,7 +3141,8 @@ def trust_of(name, args, kwargs):
 
 def is_default(caller):
     """Return whether a context is made by create_default_context, called by the program's own
-    code."""
+    code.
+    """
     maker = caller.f_code.co_name == "create_default_context" and caller.f_back
     return bool(maker) and not is_library(maker.f_code.co_filename)
 
@@ -3141,7 +3190,8 @@ def others_wait(loop):
     """Return whether anything else waits for a loop now: a callback, a timer that is due, or a
     socket (of trio, a task or a timer), or whether it serves: then others come, if not now. Of a
     loop that does not tell: whether a socket that is watched waits, or there are other tasks than
-    one and its awaiter."""
+    one and its awaiter.
+    """
     try:
         if hasattr(loop, "deadlines"):
             due = loop.deadlines.next_deadline() <= loop.clock.current_time()
@@ -3158,7 +3208,8 @@ def others_wait(loop):
 
 def watched_sockets():
     """Return what the sockets do that this process's loops watch: a set of "listening" (they serve)
-    and "waiting" (there is something to read). Linux tells; elsewhere it is empty."""
+    and "waiting" (there is something to read). Linux tells; elsewhere it is empty.
+    """
     states, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
     try:
         watched = set()
@@ -3198,7 +3249,8 @@ def descriptor(connection):
 
 def resident_kib():
     """Return the memory that this process holds; if nobody tells at once, the most that it has
-    held."""
+    held.
+    """
     try:
         handle = os.open("/proc/self/statm", os.O_RDONLY)
         try:
@@ -3211,7 +3263,8 @@ def resident_kib():
 
 def queued_ms():
     """Return the milliseconds through which this thread could run and had no processor: on a busy
-    machine that is no wait for an answer. Linux tells; elsewhere 0."""
+    machine that is no wait for an answer. Linux tells; elsewhere 0.
+    """
     try:
         handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
         try:
@@ -3229,7 +3282,8 @@ def current_greenlet():
 
 def greenlets_wait():
     """Return 2 if a greenlet asks, 1 if the main program does while greenlets of the same thread
-    wait, else 0."""
+    wait, else 0.
+    """
     greenlet = current_greenlet()
     if getattr(greenlet, "parent", None) is not None:
         return 2
@@ -3245,7 +3299,8 @@ def current():
 
 def make_lock():
     """Return a lock that no patch of the program's replaces. (To import threading would be too
-    early.)"""
+    early.)
+    """
     try:
         import _thread
     except ImportError:  # as Python 2.7 calls it
@@ -3260,7 +3315,8 @@ def ident():
 
 def make_clocks():
     """Return (the most KiB that this process has held, its processor milliseconds, those of this
-    thread), as functions."""
+    thread), as functions.
+    """
     try:
         import resource
     except ImportError:
@@ -3301,7 +3357,8 @@ HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
 
 def check_http(url, imported):
     """Return which HTTP each client speaks with a URL: two announced HEADs each, none redirected.
-    What is said of the URL is without its password. Without a URL, nobody is asked."""
+    What is said of the URL is without its password. Without a URL, nobody is asked.
+    """
     results = {"url": None, "offers": None, "clients": [], "requests": 0}
     if not url:
         return results
@@ -3596,7 +3653,8 @@ def advice_on_loop(results):
 
 def advice_on_block(results, names):
     """Return what frees a loop that is blocked. names: the row of the client that is blocked, and
-    what sentences say of its loop."""
+    what sentences say of its loop.
+    """
     advice, saves, socket = [], {}, str(names["socket"])
     for row in results["cures"]:
         if row["verdict"] == FREE:
@@ -3636,7 +3694,8 @@ def injected_by(injection):
 
 def advice_on_waits(results):
     """Return the advice on waits that stop a loop: of clients that do not await, and of anything
-    else."""
+    else.
+    """
     counts = results["counts"]
     blocked = counts["blocked"]
     if blocked["waiting_s"] < LOOP_BLOCKED_FROM_S:
@@ -3796,7 +3855,8 @@ def advice_on_counts(results, verdict):
 
 def keep_one(row):
     """Return (line, sentence) of what makes the client of a row of `counted` load once: the
-    program's own call if its line has one, with its arguments."""
+    program's own call if its line has one, with its arguments.
+    """
     line, sentence = KEEP.get(row["client"], _OTHERS)
     both = row["awaits"] and row["awaits"] < row["loads"]
     line, call = with_trust(line, row), None if both else own_call(row)
@@ -3821,7 +3881,8 @@ def keep_one(row):
 
 def verify_of(row):
     """Return the argument by which a client of httpx takes what httpx.get was given; "" for
-    none."""
+    none.
+    """
     place = row["at"][0][0] if row["at"] else None
     call = (place and call_at(place, CALLS)) or ""
     match = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
@@ -3833,7 +3894,8 @@ def verify_of(row):
 
 def own_call(row):
     """Return the program's own call that made what is to be kept, as it stands there; None if the
-    line that is named has none, or takes what only a pool of one's own could hold."""
+    line that is named has none, or takes what only a pool of one's own could hold.
+    """
     if not row["at"]:
         return None
     call = call_at(row["at"][0][0], MAKERS.get(row["client"], "").split())
@@ -3847,7 +3909,8 @@ def own_call(row):
 
 def line_of_context(line, row):
     """Return the line that makes one context: the program's own call, or one with its
-    certificates."""
+    certificates.
+    """
     call = own_call(row) if row["client"] is None else None
     return "context = %s  # once, for all clients" % call if call else with_trust(line, row)
 
@@ -3857,7 +3920,8 @@ CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
 
 def call_at(place, names):
     """Return the text of a call of one of some functions on a line of a program, "file.py:3", with
-    its arguments, in one line; None if there is none, or it cannot be told."""
+    its arguments, in one line; None if there is none, or it cannot be told.
+    """
     path, _, number = place.rpartition(":")
     lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
     text = "".join(lines)
@@ -3882,7 +3946,8 @@ def call_at(place, names):
 
 def with_trust(text, row):
     """Return a line that makes a context with the certificates that the program names, if it
-    does."""
+    does.
+    """
     trust = row["trusts"][0][0] if row["trusts"] else None
     default = trust in (None, "system") or trust.startswith("data ") or "certifi" in trust
     named = [os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
@@ -3919,7 +3984,8 @@ def advice_on_closings(results):
 
 def is_made_anew(row):
     """Return whether each connection of a row of `counted` that asked for its end was made for
-    that."""
+    that.
+    """
     return 0 < row["closers"] == row["closed"].get("program")
 
 
@@ -3937,7 +4003,8 @@ def trial_of(name, row):
 
 def larger_pool(row):
     """Return (line, sentence) of what would have kept connections that were closed for want of a
-    place, of a row of `counted`; None if none were."""
+    place, of a row of `counted`; None if none were.
+    """
     options = OPTIONS.get(row["client"], {})
     kinds = [kind for kind in wanting(row) if kind in options]
     if not kinds:
@@ -4053,7 +4120,8 @@ def judge(results, spec):
 def seen_at_work(row, counts):
     """Return a row of `check_way` after a run: if nothing is patched, and threads made all its
     connections, there were no greenlets to wait for them. If it ended before its first one, nobody
-    knows whether it would have patched before."""
+    knows whether it would have patched before.
+    """
     if row["verdict"] != UNPATCHED or counts["stood"]["fetched"]:
         return row
     if counts["connections"]:
@@ -4079,7 +4147,8 @@ def judge_loop(results):
 def judge_greenlets(results):
     """Return BLOCKED if the loop of greenlets was seen to stand still through their replies, in a
     program that uses it, whatever client fetched. (A program may import it in a function, where
-    nothing but its greenlets tells.)"""
+    nothing but its greenlets tells.)
+    """
     stalls, loop = results["counts"]["stood"], results["loop"]
     used = loop and (loop["used"] or stalls["in_greenlets"])
     is_seen = stalls["fetched"] and used and not loop["patched"]
@@ -4090,7 +4159,8 @@ def judge_greenlets(results):
 
 def judge_asyncio(results):
     """Return BLOCKED if clients that do not await, or anything else that the heartbeat saw, kept
-    others waiting for a loop; FREE if connections were made under one and did not."""
+    others waiting for a loop; FREE if connections were made under one and did not.
+    """
     counts, loop = results["counts"], results["loop"]
     if counts["blocked"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
         return BLOCKED
@@ -4492,7 +4562,8 @@ IN_A_ROW = 10
 def attach(pid, seconds, share):
     """Return where a running process stands, read from outside: a dictionary with the looks, how
     many of them found a greenlet blocked or a load under way, the stack that shows it, what read it
-    ("by"), and the exit status."""
+    ("by"), and the exit status.
+    """
     if is_gone(pid):
         raise Trouble("there is no process %d" % pid)
     stacks, tool = reader(pid)
@@ -4539,7 +4610,8 @@ def attach(pid, seconds, share):
 
 def is_gone(pid):
     """Return whether a process has ended; also one whose end nobody has taken note of (a
-    zombie)."""
+    zombie).
+    """
     try:
         os.kill(pid, 0)
     except OSError as error:
@@ -4699,7 +4771,8 @@ def keeps_loop(thread, loop):
 
 def in_greenlet(frames, files, loop):
     """Return whether a stack is that of a greenlet: eventlet's begin in its own files, gevent's,
-    which are compiled there, with the function that was spawned."""
+    which are compiled there, with the function that was spawned.
+    """
     if "/eventlet/" in files[-1]:
         return True
     in_thread = files[-1].endswith(("/threading.py", "gevent/threadpool.py"))
@@ -4709,7 +4782,8 @@ def in_greenlet(frames, files, loop):
 
 def is_standard(path):
     """Return whether a file is the standard library's ssl.py or socket.py, and none of a
-    package."""
+    package.
+    """
     packages = ("site-packages", "dist-packages", "/gevent/", "/eventlet/")
     ours = path.endswith(("/ssl.py", "/socket.py"))
     return ours and not any(package in path for package in packages)
@@ -4858,7 +4932,8 @@ def known_clients():
 
 def try_loop(server, spec, watch, imported, over):
     """Return (the results on the event loop, the client that is blocked or None). over: the program
-    has done its work, and nothing but cures is of interest."""
+    has done its work, and nothing but cures is of interest.
+    """
     loop, patched = find_loop()
     results = dict(
         program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
@@ -4892,7 +4967,8 @@ def look_after(spec):
 
 def examine(path):
     """Run the process of the examined program: read the parameters, and write lines of JSON after
-    them, the last of them the results; then end, whatever the program has left running."""
+    them, the last of them the results; then end, whatever the program has left running.
+    """
     with open(path) as file:
         spec = json.loads(file.readline())
     out, pid = open(path, "a"), os.getpid()
@@ -5030,7 +5106,8 @@ def clients_of(httpx):
 
 def awaiting_clients_of(httpx):
     """Return the same with clients that await, several at once. (As Python 2.7 has to be able to
-    read it.)"""
+    read it.)
+    """
 
     def new_clients(url, trust, number):
         wait = waiting()
@@ -5151,7 +5228,8 @@ def fetched(client, url, options):
 def botocores(url, trust, clients={}):  # noqa: B006
     """Return a function that fetches with one client that is kept: if the server closes each
     connection, it loads for each. (To make a client takes longer than a load, so it is made once,
-    and priced in neither.)"""
+    and priced in neither.)
+    """
     place, folder, name = url.rsplit("/", 2)
     if place not in clients:
         config = loaded("botocore.config").Config(
@@ -5302,7 +5380,8 @@ def try_change(path):
 
 def bundle(trust, folder):
     """Return a file of the certificates that the program loaded, and the doctor's; None if
-    unknown."""
+    unknown.
+    """
     if trust == "system":
         import ssl
 
@@ -5327,7 +5406,8 @@ PLACES = 1000
 
 def keep_connections(module):
     """Have sessions of requests share one pool of connections, as one session that is kept would.
-    An adapter of the program's own stays as it is."""
+    An adapter of the program's own stays as it is.
+    """
     adapter, pools = module.HTTPAdapter, {}
     original, leave = adapter.init_poolmanager, adapter.close
 
@@ -5346,7 +5426,8 @@ def keep_connections(module):
 
 def keep_all_connections(module):
     """Give pools of requests a place for every connection, as a larger one would have, and keep
-    those to every host. An adapter of the program's own stays as it is."""
+    those to every host. An adapter of the program's own stays as it is.
+    """
     adapter = module.HTTPAdapter
     original = adapter.init_poolmanager
 
@@ -5415,7 +5496,8 @@ def one_context_of_tornado(module):
 
 def one_client_of_botocore(module):
     """Have clients with the same settings share one pool of connections, as one that is kept
-    would."""
+    would.
+    """
     kind, managers = module.URLLib3Session, {}
     original = kind.__init__
 
@@ -5523,7 +5605,8 @@ def apply_first(changes):
 
 def changes_in(report):
     """Return the names of the changes that a report asks for and that can be applied: clients,
-    "injected", and loops that are to patch."""
+    "injected", and loops that are to patch.
+    """
     ids = [change["id"] for change in report["advice"]]
     changes = [name for name in ill_clients(report) if name in APPLIED]
     if any(
@@ -5556,7 +5639,8 @@ def ill_clients(report):
 
 def its_own(row):
     """Return what contexts are called that no client makes: those that the program's own lines
-    make, by create_default_context, can be made once from outside."""
+    make, by create_default_context, can be made once from outside.
+    """
     return ITS_OWN if row["default"] == row["contexts"] else "the program's other contexts"
 
 
@@ -5757,7 +5841,8 @@ def is_there(pid):
 
 def hear():
     """Note the signals that would end the doctor. Returns the list of those that came, and the
-    handlers that were there before."""
+    handlers that were there before.
+    """
     signals = []
     numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
     numbers = [
@@ -5775,7 +5860,8 @@ def hear_no_more(handlers):
 def wait_for(program, patience, signals):
     """Wait until the program has ended. A signal that would end the doctor ends it; a second one
     ends it at once. signals: see `hear`. Returns why it ended before its time, or None, and the
-    number of the signal, or None."""
+    number of the signal, or None.
+    """
     limit = clock() + patience if patience else None
     reason, kill_at, passed = None, None, 0
     while program.poll() is None:
@@ -6013,7 +6099,8 @@ kept = []
 
 def module_run(name, main, is_module):
     """Return a function that runs a module as `python -m` does, or calls
-    `package.module:function`."""
+    `package.module:function`.
+    """
     module, colon, function = name.partition(":")
     if not re_name(module) or (colon and not re_name(function)):
         raise Trouble(
@@ -6231,7 +6318,8 @@ def without_python(program):
 
 def other_python(spec):
     """Return the Python that runs the program of a run, if that is another than this one, or None:
-    the one that is named, or that of a console script."""
+    the one that is named, or that of a console script.
+    """
     python = spec["python"]
     if python is None and not spec["module"]:
         try:

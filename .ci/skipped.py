@@ -1,5 +1,6 @@
 """Counts what the tests of a bare machine skipped, by the reason, and fails on any reason that is
-not named here: python .ci/skipped.py tests.xml"""
+not named here: python .ci/skipped.py tests.xml
+"""
 
 import re
 import sys

@@ -87,7 +87,8 @@ NOTE = (
 
 def _loading() -> None:
     """Measure what of chapter 10 has to stand in where a Python, a C compiler, valgrind or Linux is
-    missing."""
+    missing.
+    """
     frames = {
         "loads": loading.measure(list(loading.RECORDED), loading.RECORDED, decisions.LOOKS[0]),
         "handshakes": handshakes.measure(repeats=modes.FULL.repeats),
@@ -183,7 +184,8 @@ def record(only: list[str] | None = None) -> None:
 
 def complete() -> None:
     """Measure what no quick build does, for a machine file: ten thousand pages, and every program
-    that the doctor's chapter examines. Takes some ten minutes; raises what they raise."""
+    that the doctor's chapter examines. Takes some ten minutes; raises what they raise.
+    """
     os.environ["CASEBOOK_MODE"] = modes.FULL.name
     large.measure()
     patients.table(list(patients.EXAMINED))

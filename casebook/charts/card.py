@@ -1,5 +1,6 @@
 """The picture beside a shared link to the book: ten requests of the first case, without pyOpenSSL
-and with it, drawn from the recorded timelines."""
+and with it, drawn from the recorded timelines.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path

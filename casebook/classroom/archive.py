@@ -81,7 +81,8 @@ def make(into: Path, book: Book) -> Path:
 
 def built(book: Book, path: Path) -> NotebookNode:
     """Return a notebook with the outputs of the last build, without what went to standard error. If
-    it was not built, it has no outputs: those saved in notebooks/ may be old."""
+    it was not built, it has no outputs: those saved in notebooks/ may be old.
+    """
     executed = book.executed / path.name
     notebook = nbformat.read(executed if executed.exists() else path, as_version=4)
     for cell in notebook.cells:
@@ -229,7 +230,8 @@ def unpack_reveal(into: Path, data: bytes) -> None:
 
 def slides_of(notebook: NotebookNode) -> str:
     """Return a chapter as slides, one for each heading, with the code on the slide of the words
-    that lead to it. They end at the exercises, whose solutions are in the book."""
+    that lead to it. They end at the exercises, whose solutions are in the book.
+    """
     cells: list[NotebookNode] = []
     for cell in notebook.cells:
         if cell.cell_type == "code":  # what is kept for other pages is not shown
@@ -271,7 +273,8 @@ def slides_of(notebook: NotebookNode) -> str:
 
 def _frame(output: NotebookNode) -> NotebookNode:
     """Return a slide for one profile. reveal.js loads its page only when the slide is shown, since
-    SnakeViz measures how much room it has."""
+    SnakeViz measures how much room it has.
+    """
     page = output.data[media.PROFILE]
     frame = nbformat.v4.new_output(
         "display_data",
@@ -287,7 +290,8 @@ def _frame(output: NotebookNode) -> NotebookNode:
 
 def _has_room(cell: NotebookNode) -> bool:
     """Check whether a slide that ends with this cell has room for a line or two: it is a title
-    alone, or a finding."""
+    alone, or a finding.
+    """
     if cell.cell_type == "markdown":
         return cell.source.startswith("#") and "\n" not in cell.source.strip()
     return "evidence" in cell.metadata.get("tags", [])
@@ -295,7 +299,8 @@ def _has_room(cell: NotebookNode) -> bool:
 
 def _is_shown(output: NotebookNode) -> bool:
     """Check whether an output is for readers: not kept for other pages, no progress, no error
-    stream."""
+    stream.
+    """
     if output.get("name") == "stderr":
         return False
     return not any(kind.startswith("application/papermill") for kind in output.get("data", {}))

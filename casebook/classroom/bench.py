@@ -45,7 +45,8 @@ class Bench:
 
     def can_run(self, *names: str) -> bool:
         """Check whether all of these stacks run here. If one does not, a line on standard error
-        says why."""
+        says why.
+        """
         for name in names:
             if name not in self._runs:
                 self._runs[name] = experiment.can_run(stacks.get(name))
@@ -53,7 +54,8 @@ class Bench:
 
     def room(self, *names: str) -> str:
         """Return the stack in which to run what needs no package: the first of these, or the book's
-        own Python if one of them does not run here."""
+        own Python if one of them does not run here.
+        """
         return names[0] if self.can_run(*names) else OWN
 
     def ask(
@@ -154,7 +156,8 @@ class Recording(Bench):
 
 def _read(read: Callable[[dict[str, Any]], dict[str, Any]], answer: dict[str, Any]) -> Any:
     """Return what a lab reads of an answer; None if it is no answer: a file may come from a
-    stranger."""
+    stranger.
+    """
     try:
         return read(answer["answer"])
     except Exception:

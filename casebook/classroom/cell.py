@@ -16,7 +16,8 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 def grade(lab: str, submission: str = "answer.py") -> int:
     """Grade the file beside the notebook. Prints nothing on standard error, for which nbgrader
-    would take all points."""
+    would take all points.
+    """
     process = _run("casebook", "grade", lab, os.path.abspath(submission), "--json")
     try:
         graded = json.loads(process.stdout)
@@ -29,7 +30,8 @@ def grade(lab: str, submission: str = "answer.py") -> int:
 
 def check(lab: str) -> None:
     """Raise RuntimeError if this machine cannot grade the whole of a lab: nbgrader only knows
-    points and no points, and would take those of what was not graded."""
+    points and no points, and would take those of what was not graded.
+    """
     process = _run("casebook.classroom.grading", lab)
     if process.returncode:
         raise RuntimeError(process.stderr.strip())

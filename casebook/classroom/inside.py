@@ -46,8 +46,8 @@ class Teller:
 
 def watch(send, forbidden, folder, bundle, end=os._exit, real=os.path.realpath):
     """From now on, end a submission that does what it may not, and tell the grader why. Cannot be
-    taken back: Python keeps its audit hooks."""
-
+    taken back: Python keeps its audit hooks.
+    """
     own_path = real(__file__)
 
     def stop(reason):
@@ -230,7 +230,8 @@ def grequests_map():
 
 def whose_context():
     """Return a function that names the module of urllib3's SSLContext, and shows that pyOpenSSL can
-    be imported."""
+    be imported.
+    """
 
     def read():
         import OpenSSL

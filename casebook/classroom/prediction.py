@@ -74,7 +74,8 @@ def _is_unanswered(file: Path, lab: str) -> bool:
 def kept(submission: Path, entered: Any) -> dict[str, Any] | None:
     """Return the first prediction that was graded with this file: {"prediction", "at"}; None if
     none was ever entered. It is stored beside the file, as NAME.prediction.json, and never
-    changed."""
+    changed.
+    """
     path = submission.with_suffix(".prediction.json")
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         stored = json.loads(path.read_text(encoding="utf-8"))

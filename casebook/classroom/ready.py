@@ -31,7 +31,8 @@ _NAME = re.compile(r'"([a-z][\w.-]*)"')
 
 def chapters(book: Book, numbers: Iterable[str]) -> list[Path]:
     """Return the notebooks of chapters by their numbers, or all of them without numbers. Raises
-    UsageError."""
+    UsageError.
+    """
     notebooks = {path.stem.partition("_")[0].lstrip("0"): path for path in book.notebooks()}
     numbers = [number.lstrip("0") for number in numbers]
     for number in numbers:
@@ -46,7 +47,8 @@ def chapters(book: Book, numbers: Iterable[str]) -> list[Path]:
 
 def lines(book: Book, paths: list[Path]) -> Iterator[tuple[bool, str]]:
     """Make the environments of chapters and run each chapter up to its first output. Yields whether
-    it is ready, and a line that says so or what to do."""
+    it is ready, and a line that says so or what to do.
+    """
     stacks_by_path = {path: _stacks_of(read(path)) for path in paths}
     todo = {name: stack for by_name in stacks_by_path.values() for name, stack in by_name.items()
             if not environments.is_there(stack)}  # fmt: skip
@@ -84,7 +86,8 @@ def _stacks_of(notebook: NotebookNode) -> dict[str, stacks.Stack]:
 
 def tried(path: Path) -> str:
     """Run a notebook up to the first cell that shows something. Returns why that failed; an empty
-    string if it went well."""
+    string if it went well.
+    """
     notebook = nbformat.v4.new_notebook(metadata=read(path).metadata)
     with tempfile.TemporaryDirectory() as folder:  # sockets that nobody else reaches
         kernel = AsyncKernelManager(transport="ipc", connection_file=f"{folder}/kernel.json")

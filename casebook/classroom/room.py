@@ -156,7 +156,8 @@ def _listen(
     observer: Callable[[Outcome], object],
 ) -> None:
     """Read what the process sends into `outcome`, until it ends or has to be ended; `outcome` says
-    why, and what it printed."""
+    why, and what it printed.
+    """
     assert process.stdout and process.stderr
     out, err = process.stdout.fileno(), process.stderr.fileno()
     buffers, sizes = {reading: b"", out: b"", err: b""}, {reading: 0, out: 0, err: 0}

@@ -92,7 +92,8 @@ class Run:
     """What a run of a department showed. came: pages that were right; peak_in_flight (of
     requests; of the notices over HTTPS, of handshakes) and connections: as the server counted;
     loads: of certificates, None if they cannot be told; protocols: requests by version of HTTP,
-    of the shelf."""
+    of the shelf.
+    """
 
     department: str
     scheme: str
@@ -145,7 +146,8 @@ _SHOWN_BY = {
 
 def secret_of(file: Path | None) -> bytes:
     """Return the teacher's secret; without a file, one that everybody knows, for those who play
-    alone."""
+    alone.
+    """
     if file is None:
         return b"nobody's secret"
     try:
@@ -169,7 +171,8 @@ def culprit_of(name: str, secret: bytes) -> str:
 
 def new(name: str, into: Path, secret: bytes) -> Path:
     """Write a student's folder, into/NAME: her case and her program. Raises UsageError if it is
-    there."""
+    there.
+    """
     if not _is_name(name):
         raise UsageError(f"the name is {name!r}: letters, digits, and - _ . between them")
     folder = into / name
@@ -335,7 +338,8 @@ def _job(requests: list[dict[str, str]], bundle: Path | None) -> dict[str, Any]:
 def answer(folder: Path, culprit: str, evidence: list[str]) -> str:
     """Write a student's answer. Returns what it has and which kinds of runs it still lacks, without
     a word on whether it is right. Raises UsageError for an unknown culprit, or a run that is not in
-    her folder."""
+    her folder.
+    """
     if culprit not in CULPRITS:
         raise UsageError(f"there is no culprit {culprit!r}; choose one of: {', '.join(CULPRITS)}")
     runs = []
@@ -366,7 +370,8 @@ def _load_run(folder: Path, id_: str) -> Run | None:
 @dataclass(frozen=True)
 class Mark:
     """How an answer was judged. said: of CULPRITS, or "nothing". evidence: "" where the runs show
-    it, else what is wrong."""
+    it, else what is wrong.
+    """
 
     name: str
     said: str
@@ -482,7 +487,8 @@ th, td {{ text-align: left; padding: .15em .6em; border-bottom: 1px solid #bbb; 
 
 def marks_page(marks: list[Mark]) -> str:
     """Return the class as a page of HTML that loads nothing: a sheet for the wall, which names
-    false accusations, too."""
+    false accusations, too.
+    """
     rows = []
     for mark in marks:
         proven = "yes" if mark.is_right and not mark.evidence else "no"

@@ -67,7 +67,8 @@ class Page(hosts.Handler):
 
 class Site(hosts.Server):
     """One of the grader's servers. when: page -> what the grader does when it is asked for, before
-    the answer goes out."""
+    the answer goes out.
+    """
 
     def __init__(self, context: ssl.SSLContext | None) -> None:
         super().__init__(Page, context)
@@ -89,7 +90,8 @@ class Site(hosts.Server):
     @contextlib.contextmanager
     def request(self, connection: tuple[str, int], page: str, client_name: str) -> Iterator[None]:
         """Count a request, in flight until its answer is known and not yet written: a client that
-        asks again when it has read the last answer is never in flight twice."""
+        asks again when it has read the last answer is never in flight twice.
+        """
         counts = self._seen
         with self._lock:
             counts.requests += 1
@@ -129,7 +131,8 @@ class World(contextlib.ExitStack):
 
     def site(self, kind: str) -> Site:
         """Return the site of one of KINDS, opened at the first call. "right/1", "right/2" are
-        others of the kind, each with a port of its own."""
+        others of the kind, each with a port of its own.
+        """
         if kind not in self._sites:
             base_kind = kind.partition("/")[0]
             context = None if base_kind == "plain" else self._context(base_kind)

@@ -88,7 +88,8 @@ def claim(
 
 def _of_value(id: str, statement: str, value: Any, outcome: str) -> Record:
     """Return what a record says of the value; for a decision also its rounds, its interval and what
-    was asked."""
+    was asked.
+    """
     record: Record = {"interval": None, "window": None}
     if isinstance(value, Decision):
         if outcome == HOLDS and value.says_more:
@@ -114,7 +115,8 @@ def _of_rounds(decision: Decision) -> Record:
 
 def _decided(decisions: Sequence[Decision], outcome: str) -> Record | None:
     """Return what a record says of the decision that made the outcome; None if something else made
-    it, or if all decisions hold."""
+    it, or if all decisions hold.
+    """
     if outcome == HOLDS:
         return None
     return next(
@@ -145,7 +147,8 @@ def _with_interval(statement: str, decision: Decision) -> str:
 
 def behind(runs: Any) -> pd.DataFrame:
     """Return the runs behind something (a frame, an Observation or nothing) as a frame that has
-    source, stack, delay_s and key."""
+    source, stack, delay_s and key.
+    """
     names = ("source", "stack", "delay_s", "key")
     if runs is None:
         runs = pd.DataFrame()
@@ -187,7 +190,8 @@ def _outcome(decisions: Sequence[Decision], holds: bool | None, not_here: str) -
 
 def _attempts(record: Record, value: Any, decisions: Sequence[Decision]) -> list[Record]:
     """Return the outcomes of the first attempt and of both together, if a finding on a clock
-    needed a second (rounds.until_decided); else nothing."""
+    needed a second (rounds.until_decided); else nothing.
+    """
     first = _first_rounds(record, value, decisions)
     names = ("outcome", "value", "interval", "n")
     return [{name: attempt[name] for name in names} for attempt in (first, record)] if first else []
@@ -256,7 +260,8 @@ def figure(record: Record, is_known: bool = False) -> str:
 
 def _describe_clock(record: Record) -> str:
     """Describe the interval that decided a finding on a clock, what was asked, and both
-    attempts."""
+    attempts.
+    """
     parts = []
     rounds = record["decided"] or record
     if record["outcome"] == OTHERWISE and record["window"] and not record["decided"]:

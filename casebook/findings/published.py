@@ -107,7 +107,8 @@ def series(*ids: str) -> pd.DataFrame:
 
 def verdicts() -> pd.DataFrame:
     """Return the published verdicts: columns id, stack, published (slow, fast), source,
-    published_in."""
+    published_in.
+    """
     frame = load()
     frame = frame[frame["metric"] == "verdict"]
     columns = {"id": frame["id"], "stack": _stacks(frame), "published": frame["value"]}
@@ -210,7 +211,8 @@ def _stacks(frame: pd.DataFrame) -> pd.Series:
 
 def _explained(published: pd.Series, outcome: str, reason: str) -> str:
     """Return why a comparison came out so. Raises UsageError if the reason is needed and
-    missing."""
+    missing.
+    """
     if outcome not in OUTCOMES:
         raise UsageError(
             f"comparison {published['id']}: {outcome!r} is none of {', '.join(OUTCOMES)}"

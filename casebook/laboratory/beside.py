@@ -27,7 +27,8 @@ _holds = ContextVar("_holds", default=0)
 
 class _Alone:
     """Whether this process holds the lock exclusively, and how many of its other threads measure
-    under it."""
+    under it.
+    """
 
     changed = threading.Condition()
     holds = False

@@ -125,7 +125,8 @@ class Decision:
     @property
     def says_more(self) -> bool:
         """Check whether the interval lies so far inside a window with one end (beyond twice the
-        end, or below half of it) that the window alone says little of it."""
+        end, or below half of it) that the window alone says little of it.
+        """
         if math.isinf(self.window.high):
             return 0 <= 2 * self.window.low < self.low
         return math.isinf(self.window.low) and self.high < self.window.high / 2
@@ -203,7 +204,8 @@ class Question:
 
 def _machines(frame: pd.DataFrame) -> pd.Series:
     """Return the label of the machine that recorded each row: empty for the reference machine, None
-    for what was measured here."""
+    for what was measured here.
+    """
     instead = frame.get("instead", pd.Series("", index=frame.index)).fillna("").astype(str)
     label = instead.str.split("; ").str[0].where(instead.str.startswith(ON), "")
     return label.where(frame["source"] == REFERENCE, None)
@@ -250,7 +252,8 @@ def interval(values: Iterable[float]) -> tuple[float, float]:
 @cache
 def lower_end(rounds: int) -> int | None:
     """Return which of so many sorted values, from 0, is the lower end of the interval of their
-    median at one look; None for too few."""
+    median at one look; None for too few.
+    """
     from scipy.special import bdtr  # the distribution of heads among so many coins
 
     places = [k for k in range(rounds // 2) if bdtr(k, rounds, 0.5) <= _ONE_SIDE]
@@ -259,7 +262,8 @@ def lower_end(rounds: int) -> int | None:
 
 def independent(rounds: int) -> float:
     """Return what `correlation` gives on average for independent rounds: less than nothing, since
-    each is compared with a mean that it is part of."""
+    each is compared with a mean that it is part of.
+    """
     return -1 / max(rounds, 1)
 
 

@@ -119,7 +119,8 @@ class Experiment:
 
     def _answer(self, stack: Stack, parameters: Asked, repeat: int) -> dict[str, Any] | None:
         """Return a stored answer, a new one, or another machine's, and how it was made. None: a
-        later round, which no other machine took."""
+        later round, which no other machine took.
+        """
         case, details = self.script.parent.name, [dict(parameters), repeat]
         question = measurements.asked_of(self.script, case, stack, *details)
         if self.spares() and (stand_in := self._recorded(question, parameters)):
@@ -212,7 +213,8 @@ def in_rounds(
 
 def runnable(names: Iterable[str]) -> list[str]:
     """Return those stacks, by name, that can be measured here. Environments are made now, before
-    anything is measured, and a bar says how many are left. Raises as `can_run`."""
+    anything is measured, and a bar says how many are left. Raises as `can_run`.
+    """
     chosen = [stacks.get(name) for name in dict.fromkeys(names)]
     missing = {stack.name for stack in chosen if not environments.is_there(stack)}
     if not missing:

@@ -21,7 +21,8 @@ _MOST = 1_000_000
 
 def seed() -> int:
     """Return the seed of this checkout's lots: the one that CASEBOOK_LOTS names, or the one that
-    was drawn when it was first asked for. Raises UsageError for what is no whole number."""
+    was drawn when it was first asked for. Raises UsageError for what is no whole number.
+    """
     if named := os.environ.get(VARIABLE, ""):
         if not named.isdecimal():
             raise UsageError(f"{VARIABLE} is {named!r}; set it to a whole number, or to nothing")

@@ -91,7 +91,8 @@ def _quotas(proc: Path = Path("/proc/self")) -> Iterator[float]:
 
 def _quota(group: Path) -> Iterator[float]:
     """Yield the quota of one control group in cores, if it has one, from either version of the
-    kernel's interface."""
+    kernel's interface.
+    """
     try:
         if (group / "cpu.max").exists():
             allowed, period = (group / "cpu.max").read_text().split()

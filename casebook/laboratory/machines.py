@@ -289,7 +289,8 @@ def read(path: Path) -> Machine:
 
 def read_kept(path: Path) -> Machine:
     """Read a machine file as `read` does, and faster the second time: what it holds is kept
-    unpacked in this checkout's own folder, under a digest of the file and of this module."""
+    unpacked in this checkout's own folder, under a digest of the file and of this module.
+    """
     try:
         digest = hashlib.sha256(path.read_bytes() + Path(__file__).read_bytes())
     except OSError:
@@ -460,7 +461,8 @@ def all_recorded() -> list[Machine]:
 
 def recorded_answer(question: list[Any]) -> dict[str, Any] | None:
     """Return the answer to exactly this question of the machine most like this one, with `source`
-    and `instead`; None if no machine that comes with the book has one, or it failed there."""
+    and `instead`; None if no machine that comes with the book has one, or it failed there.
+    """
     files_there = tuple((path, path.stat().st_mtime_ns) for path in files())
     for label_there, answers in _answers_by_question(files_there):
         if answer := answers.get(json.dumps(question)):

@@ -39,7 +39,8 @@ def of_site(root: Path = places.ROOT) -> str:
 
 def of_start(root: Path = places.ROOT) -> str:
     """Return the address at which Binder opens the page to start from; empty while the book is
-    published nowhere on GitHub."""
+    published nowhere on GitHub.
+    """
     match, config = _ON_GITHUB.fullmatch(of_repository(root)), _config(root)
     if not match:
         return ""

@@ -97,7 +97,8 @@ def build(
 
 def _to_measure(book: Book, everything: bool) -> list[Path]:
     """Return the notebooks that this machine measures: the story, what of the laboratory it has
-    measured before, or everything."""
+    measured before, or everything.
+    """
     story = book.story()
 
     def is_of_here(path: Path) -> bool:
@@ -178,7 +179,8 @@ def _otherwise(collected: records.Records) -> list[str]:
 
 def _check_required() -> None:
     """Raise BookFailed when something that CASEBOOK_REQUIRE names is not on this machine; for a
-    line, MissingInterpreter."""
+    line, MissingInterpreter.
+    """
     required = environments.required()
     if line.LINE in required:
         line.not_here()
@@ -215,7 +217,8 @@ def _prepare(chosen: Collection[Path]) -> None:
 
 def _named_in(chosen: Collection[Path]) -> list[stacks.Stack]:
     """Return the stacks that these chapters name; all of them for the whole book. What a chapter
-    asks for by another way, it makes itself."""
+    asks for by another way, it makes itself.
+    """
     if len(chosen) == len(Book(places.ROOT).notebooks()):
         return stacks.of_chapters()
     code = "\n".join(cell.source for path in chosen for cell in code_cells(read(path)))
@@ -224,7 +227,8 @@ def _named_in(chosen: Collection[Path]) -> list[stacks.Stack]:
 
 def _summarise(book: Book, collected: records.Records, first_page: Path) -> None:
     """Print the last lines of a build: how the findings came out, and where to find those that do
-    not hold."""
+    not hold.
+    """
     lines = []
     for claim in collected.claims:
         if claim["outcome"] in (OTHERWISE, UNDECIDED):

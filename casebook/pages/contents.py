@@ -48,7 +48,8 @@ class Book:
 
     def notebooks(self) -> list[Path]:
         """Return the notebooks of _toc.yml in reading order. Raises BookFailed for a page without a
-        file."""
+        file.
+        """
         for name in self.page_names():
             if not any((self.root / f"{name}.{kind}").exists() for kind in ("ipynb", "md")):
                 raise BookFailed(f"_toc.yml names {name}: there is no such .ipynb and no .md")
@@ -57,7 +58,8 @@ class Book:
 
     def story(self) -> list[Path]:
         """Return the notebooks that book/story.txt names, in reading order; all of them if
-        there is no such file. Raises BookFailed for a name that is not a chapter of the book."""
+        there is no such file. Raises BookFailed for a name that is not a chapter of the book.
+        """
         notebooks, file = self.notebooks(), self.root / "book" / "story.txt"
         if not file.exists():
             return notebooks
@@ -69,7 +71,8 @@ class Book:
 
     def published(self) -> dict[str, dict[str, str]]:
         """Return the rows of data/published.csv by id, in the order of the file; none without
-        the file."""
+        the file.
+        """
         path = self.root / "data" / "published.csv"
         if not path.exists():
             return {}
@@ -110,7 +113,8 @@ class Book:
 
     def machine_of(self, path: Path) -> str:
         """Return the machine whose file all answers of an executed notebook come from, in
-        words; empty if this machine was measured, and for a notebook that was not executed."""
+        words; empty if this machine was measured, and for a notebook that was not executed.
+        """
         note = self._note_of(path)
         return note.read_text(encoding="utf-8") if note.exists() else ""
 

@@ -37,7 +37,8 @@ MOST_NAMED = 5
 @dataclass(frozen=True)
 class Chapter:
     """An executed notebook. stem: of its file, "01_one_at_a_time". failure: what ended it before
-    its end, in one line; empty if nothing did."""
+    its end, in one line; empty if nothing did.
+    """
 
     stem: str
     notebook: NotebookNode
@@ -151,7 +152,8 @@ def _executed(
     path: Path, book: Book, times: Timing, stop: threading.Event, folder: Path
 ) -> tuple[NotebookNode, str]:
     """Execute a notebook, and forget what was counted and came out otherwise before. Returns the
-    notebook and its failure."""
+    notebook and its failure.
+    """
     if doubtful := _to_count_again(book, path):
         ids = ", ".join(claim["id"] for claim in doubtful)
         times.print_line(path.stem, f"came out otherwise before, so it is measured again: {ids}")
@@ -164,7 +166,8 @@ def _executed(
 
 def _to_count_again(book: Book, path: Path) -> list[dict]:
     """Return the findings of a notebook that rest on what was counted here and came out otherwise
-    when it was last executed."""
+    when it was last executed.
+    """
     last = book.executed / path.name
     findings = media.records(contents.read(last), media.CLAIM) if last.exists() else []
     return [
@@ -176,7 +179,8 @@ def _answered(
     path: Path, book: Book, times: Timing, stop: threading.Event, folder: Path, file: Path
 ) -> tuple[NotebookNode, str]:
     """Execute a notebook with the answers of a machine file. Returns the notebook and its
-    failure."""
+    failure.
+    """
     show = partial(times.show, path.stem)
     notebook, failure = kernel.run(path, book, folder, show, stop, file)
     notebook.metadata[contents.MACHINE] = machines.read_kept(file).label
@@ -192,7 +196,8 @@ def not_in_file(notebook: NotebookNode) -> list[str]:
 
 def _changed(progress_file: Path) -> str:
     """Return what has changed since the last time, as a kernel noted it, in words; empty if
-    nothing."""
+    nothing.
+    """
     file = progress.changes_file(progress_file)
     names = dict.fromkeys(file.read_text().splitlines()) if file.exists() else {}
     return ", ".join([*names][:MOST_NAMED]) + ", …" * (len(names) > MOST_NAMED)

@@ -1,5 +1,6 @@
 """Runs Jupyter Book as its command does, with a process for each processor, which the command has
-no option for: `python -m casebook.pages.jupyter_book build ...`."""
+no option for: `python -m casebook.pages.jupyter_book build ...`.
+"""
 
 import os
 import sys

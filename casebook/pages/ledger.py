@@ -49,7 +49,8 @@ def came_out(outcomes: Iterable[str]) -> str:
 
 def claims_json(claims: list[Record]) -> str:
     """Return a JSON array, one object per claim with the fields of CLAIM_FIELDS (null if
-    missing)."""
+    missing).
+    """
     fields = [{name: claim.get(name) for name in CLAIM_FIELDS} for claim in claims]
     return json.dumps(fields, indent=1)
 
@@ -80,7 +81,8 @@ def claims_page(claims: list[Record]) -> str:
 
 def _of_clocks(claims: list[Record]) -> str:
     """Return what the findings on a clock are worth together: how many may be wrong, and how far
-    their rounds resemble each other."""
+    their rounds resemble each other.
+    """
     on_clocks = [claim for claim in claims if claim.get("window")]
     if not on_clocks:
         return ""
@@ -186,7 +188,8 @@ def machines_page(
 
 def _on_each(row: side_by_side.Row, names: Sequence[str]) -> str:
     """Return how a finding came out on each of these machines: once, if all of them say the
-    same."""
+    same.
+    """
     outcomes = [in_cell(side_by_side.outcome(finding, row.window)) for finding in row.by_machine]
     if len(outcomes) > 1 and len(set(outcomes)) == 1:
         return f"on all: {outcomes[0]}"
@@ -195,7 +198,8 @@ def _on_each(row: side_by_side.Row, names: Sequence[str]) -> str:
 
 def _finding(row: side_by_side.Row) -> str:
     """Return a finding for the table of machines, with a link to the ledger if this book states
-    it."""
+    it.
+    """
     window = f"<br>asked: {in_cell(row.window)}" if row.window else ""
     statement = in_cell(row.statement)
     if row.by_machine[0]:
@@ -205,7 +209,8 @@ def _finding(row: side_by_side.Row) -> str:
 
 def _range(claim: Record) -> str:
     """Return the interval of a finding on a clock and what was asked, and the interval that decided
-    if it is another one; for all other findings the spread of the runs."""
+    if it is another one; for all other findings the spread of the runs.
+    """
     if not claim.get("window") and not claim.get("decided"):
         return _range_text(claim.get("spread"))
     decisive = [claim] if claim.get("window") else []

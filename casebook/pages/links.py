@@ -12,7 +12,8 @@ NOT_LOADED = {"canonical", "author", "license", "next", "prev", "index", "search
 
 class Page(HTMLParser):
     """What a page says of itself (meta, canonical), where one can go (anchors), where it leads to
-    (links), and what it loads."""
+    (links), and what it loads.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()

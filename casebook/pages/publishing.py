@@ -181,7 +181,8 @@ class _ServedSite:
 
 def _check_metadata(site: Path, name: str, page: Page, published: str) -> list[str]:
     """Check what a page says of itself, its canonical address and its social card; return the
-    problems."""
+    problems.
+    """
     lines = []
     # The index leads to the first page, and says of itself what that does.
     canonical = published + name if name != "index.html" else page.canonical

@@ -55,7 +55,8 @@ Record = dict[str, Any]
 @dataclass(frozen=True)
 class Resting:
     """A sentence that rests on findings. page: without suffix; text: as its author wrote it;
-    claims: their ids; shown: what the page says if it is marked, else empty."""
+    claims: their ids; shown: what the page says if it is marked, else empty.
+    """
 
     page: str
     text: str
@@ -78,7 +79,8 @@ def listed(book: Book) -> list[Resting]:
 def too_wide(book: Book) -> list[tuple[Resting, list[str]]]:
     """Return the sentences of the book, as it was built last, that speak of more than their
     findings were measured on, and the layers that they speak of (findings/reach.py). Raises as
-    `listed`."""
+    `listed`.
+    """
     sentences = listed(book)
     records = json.loads((book.html / "claims.json").read_text(encoding="utf-8"))
     stacks = {record["id"]: record["stack"] for record in records}
@@ -91,7 +93,8 @@ def too_wide(book: Book) -> list[tuple[Resting, list[str]]]:
 
 def stand_ins_of(title: str) -> dict[str, str]:
     """Return what the title of a link says for each outcome. Raises ValueError for anything
-    else."""
+    else.
+    """
     prefix, *parts = _INSTEAD.split(title)
     sentences = dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
     if prefix.strip() or not all(sentences.values()) or len(sentences) != len(parts) // 2:
@@ -246,7 +249,8 @@ def _block(node: nodes.Node) -> nodes.Element:
 
 def _sentences(block: nodes.Element) -> list[list[nodes.Node]]:
     """Return the sentences of a paragraph, and the white space between them, each as a list of
-    nodes."""
+    nodes.
+    """
     sentences: list[list[nodes.Node]] = [[]]
     for node in _merged(block.children):
         if not isinstance(node, nodes.Text):

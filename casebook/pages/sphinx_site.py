@@ -1,5 +1,6 @@
 """The book's own Sphinx extension: diagrams in the page's colours, folds, marked sentences,
-accessible pages, and where they are published."""
+accessible pages, and where they are published.
+"""
 
 import re
 from collections import Counter
@@ -80,7 +81,8 @@ def leave_out_thebe(app: Sphinx) -> None:
 
 def read_in_parallel(app: Sphinx) -> None:
     """Say of the extensions that Jupyter Book brings, and that do not say it themselves, that pages
-    may be read side by side: one is for LaTeX, one numbers what has been read."""
+    may be read side by side: one is for LaTeX, one numbers what has been read.
+    """
     for name in ("sphinx_jupyterbook_latex", "sphinx_multitoc_numbering"):
         app.extensions[name].parallel_read_safe = True
         app.extensions[name].parallel_write_safe = True
@@ -89,7 +91,8 @@ def read_in_parallel(app: Sphinx) -> None:
 def follow_address(app: Sphinx, config: Config) -> None:
     """Have the pages say where they are published; if that is nowhere, leave out the buttons
     that need a place. Pages ask for it by `{only} published`, and by `{{ start }}` for a link to
-    Binder's page to start from."""
+    Binder's page to start from.
+    """
     root = Path(app.srcdir)
     if not address.of_repository(root):
         config.html_theme_options.pop("launch_buttons", None)
@@ -112,7 +115,8 @@ def follow_address(app: Sphinx, config: Config) -> None:
 def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
     """Put what was executed in the place of a notebook, which has no outputs; under its title,
     whose answers these are, and what has changed upstream since; at its end, of which releases of
-    packages its findings are true."""
+    packages its findings are true.
+    """
     path, book = Path(app.env.doc2path(page)), Book(Path(app.srcdir))
     if path.suffix != ".ipynb":
         source[0] = with_note(source[0], origin_notes.of_the_book(book))

@@ -1,5 +1,6 @@
 """The chapters at a glance, for start.ipynb: what each takes, and what of it this machine can
-measure."""
+measure.
+"""
 
 import re
 from html import escape

@@ -153,7 +153,8 @@ class _Statements(ast.NodeTransformer):
 
     def _names_used(self, statement: ast.stmt) -> set[str]:
         """Return the names that a statement uses, also in functions of the notebook that it
-        calls."""
+        calls.
+        """
         names, todo = set(), [*_names(statement, ast.Load)]
         while todo:
             name = todo.pop()
@@ -245,7 +246,8 @@ class Keeping(_Statements):
 
     def _end(self) -> None:
         """Keep what the statement that has just ended well printed and assigned, if it saw the
-        machine."""
+        machine.
+        """
         if self._current is None:
             return
         statement, question = self.statements[self._current]
@@ -286,7 +288,8 @@ def _names(tree: ast.AST, context: type) -> set[str]:
 
 def _assigned(statement: ast.stmt) -> set[str]:
     """Return the names that a statement assigns, or whose parts it replaces: frame in
-    `frame["x"] = 1`."""
+    `frame["x"] = 1`.
+    """
     parts = (
         node.value
         for node in ast.walk(statement)
@@ -369,7 +372,8 @@ class Answering(_Statements):
 
     def _attempt(self, statement: ast.stmt, number: int) -> ast.stmt:
         """Return a statement that tries again to compute what the file does not have, and else
-        replays what it said there. What only looks up a class or a module tells nothing yet."""
+        replays what it said there. What only looks up a class or a module tells nothing yet.
+        """
         names = set() if _looks_up(statement) else self._names_used(statement)
         used = ", ".join(map(repr, sorted(names)))
         code = (
@@ -402,7 +406,8 @@ class Answering(_Statements):
 
     def _draws(self, statement: ast.stmt) -> bool:
         """Say whether a statement is a call that shows data: one of our charts, tables or
-        claims."""
+        claims.
+        """
         call = statement.value if isinstance(statement, ast.Expr) else None
         if not isinstance(call, ast.Call):
             return False
@@ -435,7 +440,8 @@ class Answering(_Statements):
 
     def replay(self, number: int) -> Any:
         """Print what a statement printed there, and give its names their data. Returns the value
-        that it showed; None if it showed none."""
+        that it showed; None if it showed none.
+        """
         answer = measurements.answered(self.statements[number][1]) or {}
         for name, text in answer.get("printed", ()):
             print(text, end="", file=sys.stderr if name == "stderr" else sys.stdout)
@@ -488,7 +494,8 @@ def _checked(statement: ast.stmt, number: int) -> ast.stmt:
 
 def _claims(stopped: ast.stmt, cell: list[ast.stmt]) -> Iterator[tuple[str, str]]:
     """Yield the claims of a cell from the statement that stopped it: id and sentence, as far as the
-    code says them."""
+    code says them.
+    """
     rest = cell[cell.index(stopped) :] if stopped in cell else cell
     for call in (node for statement in rest for node in ast.walk(statement)):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):

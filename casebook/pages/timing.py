@@ -252,7 +252,8 @@ def _part(time: ChapterTime, share: float) -> ChapterTime:
 
 def on_this_machine(machine: machines.Machine) -> dict[str, ChapterTime]:
     """Return what the chapters may take here, by what they took on another machine, scaled by how
-    long both need for the same unit of work."""
+    long both need for the same unit of work.
+    """
     units = machine.about.get("unit_ms", [])
     ratio = unit_ms() / units[1] if len(units) == 3 and units[1] > 0 else 1.0
     return {stem: time.scaled(ratio) for stem, time in from_json(machine.chapters).items()}
@@ -260,7 +261,8 @@ def on_this_machine(machine: machines.Machine) -> dict[str, ChapterTime]:
 
 def growth(actual: Mapping[str, ChapterTime], expected: Mapping[str, ChapterTime]) -> float | None:
     """Return how many times as long the chapters took as expected, those that both have; None
-    if there are none."""
+    if there are none.
+    """
     common = actual.keys() & expected.keys()
     if not common:
         return None

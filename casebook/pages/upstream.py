@@ -113,7 +113,8 @@ def listed(rows: list[dict[str, Any]], last: str = "and") -> str:
 
 def of_releases(verdict: dict[str, Any]) -> str:
     """Return the releases of its package that a verdict is true of: the oldest and the newest that
-    we know, and the neighbours that it is not true of."""
+    we know, and the neighbours that it is not true of.
+    """
     false_before, false_since = verdict["before"], verdict["turned"]
     true_of = [answer["version"] for answer in verdict["answers"] if answer["still"]]
     false_since = false_since or next(
@@ -129,7 +130,8 @@ def of_releases(verdict: dict[str, Any]) -> str:
 
 def releases(checks: Checks, chapter: str) -> str:
     """Return what a chapter says below everything else: which releases its verdicts are true of.
-    Empty if it has none."""
+    Empty if it has none.
+    """
     lines = [
         f"- **{verdict['package']}**: [{verdict['says']}](#claim-{verdict['claim']}). True "
         f"{of_releases(verdict)}."
@@ -156,7 +158,8 @@ def _result_text(answer: dict[str, Any]) -> str:
 
 def turned(checks: Checks, chapter: str) -> str:
     """Return what a chapter says above everything else: its verdicts that have turned, in a green
-    box. Empty if none has."""
+    box. Empty if none has.
+    """
     lines = []
     for verdict in checks["verdicts"]:
         no_longer = [answer for answer in verdict["answers"] if answer["still"] is False]

@@ -1,5 +1,6 @@
 """What crawls come to, and what a job costs by the model, with numbers that are written down here:
-no cluster is started."""
+no cluster is started.
+"""
 
 import sys
 from types import SimpleNamespace

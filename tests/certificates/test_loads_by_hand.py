@@ -1,5 +1,6 @@
 """What follows from what the probes answer, with answers that are written down here: nothing is
-loaded, and no stack runs."""
+loaded, and no stack runs.
+"""
 
 import json
 import re
@@ -211,7 +212,7 @@ def test_a_round_counts_from_one_and_a_half_cores_on():
 
 
 def test_the_instructions_of_a_load_are_those_beyond_the_idle_process(monkeypatch):
-    """valgrind writes a log for each process; the program says which of them loaded."""
+    """Valgrind writes a log for each process; the program says which of them loaded."""
 
     def output(command, called, within_s, environ):
         assert "--tool=cachegrind" in command and "-S" in command

@@ -228,7 +228,8 @@ def test_a_loop_that_never_beats_is_blocked_and_no_loop_is_none(shown):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, shown) -> Path:
     """A small site: the explorer on one page, two timelines of a chapter on another, and on a third
-    the same two, to be guessed first."""
+    the same two, to be guessed first.
+    """
     root = tmp_path_factory.mktemp("site")
     for name in ("_static", "book", "notebooks"):
         (root / name).mkdir()
@@ -256,7 +257,8 @@ def folder(tmp_path_factory, shown) -> Path:
 @pytest.fixture
 def tab(browser: Browser, folder: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
     """The page with the explorer, from file://, where nothing may go wrong: on a phone where
-    nothing moves, unless the test has other options."""
+    nothing moves, unless the test has other options.
+    """
     phone = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
     page = browser.new_page(**getattr(request, "param", phone | {"reduced_motion": "reduce"}))
     said = troubles(page)

@@ -2,7 +2,8 @@
 what only the student's own run could show is neither given nor taken.
 
 The driver is the real one, in a copy of this tree that can make no environment: its index cannot
-be reached, and uv has nothing kept."""
+be reached, and uv has nothing kept.
+"""
 
 import json
 import os
@@ -40,7 +41,8 @@ PARTS = [lab for lab, (_, own) in LEFT.items() if own]
 @pytest.fixture(scope="module")
 def unable(tmp_path_factory):
     """A machine that can make no environment: grade(lab, text, *arguments) runs the command there,
-    and gives its exit status, the report, and what it said on standard error."""
+    and gives its exit status, the report, and what it said on standard error.
+    """
     root = tmp_path_factory.mktemp("unable") / "book"
     for name in ("casebook", "classroom", "data", "env"):
         its = places.ROOT / name
@@ -116,7 +118,8 @@ def test_a_wrong_one_fails_for_its_reason_against_the_file(lab, unable):
 @pytest.mark.slow
 def test_a_recorded_run_does_not_pass_for_her_own(unable):
     """Whoever takes the program's slow client for her mend, or loads thirty times, gets nothing for
-    it: what another machine measured says nothing of her code."""
+    it: what another machine measured says nothing of her code.
+    """
     for lab in PARTS:
         _, report, _ = unable(lab, right(lab))
         own = [its for its in report["items"] if not its["graded"]]

@@ -14,7 +14,8 @@ LAB = "find-the-monkey"
 @pytest.fixture(scope="module", autouse=True)
 def own_runs_once():
     """The grader's own runs, which no submission changes, are made for the first submission that
-    needs them, and not for each again."""
+    needs them, and not for each again.
+    """
     answers = {}
 
     def measured(bench, names, asked, measure):

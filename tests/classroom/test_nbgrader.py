@@ -1,5 +1,6 @@
 """nbgrader round the same checks, by its command line: generate, release, collect, autograde,
-feedback."""
+feedback.
+"""
 
 import csv
 import json

@@ -114,7 +114,8 @@ timeout 900 make lab ARGS="--allow-root --no-browser --port 0" 2>&1 | grep -m1 "
 @pytest.mark.skipif(run(*CUT, "true").returncode != 0, reason="no namespaces can be had here")
 def test_a_laptop_with_the_network_cut_runs_a_lesson(tmp_path):
     """The archive is made of a checkout of its own, which is gone when it is unpacked; the home is
-    another one, in which there is nothing."""
+    another one, in which there is nothing.
+    """
     book, unpacked, home = (tmp_path / name for name in ("book", "unpacked", "home"))
     ignore = shutil.ignore_patterns(".git", ".venv", ".casebook", "_build", "__pycache__")
     shutil.copytree(places.ROOT, book, symlinks=True, ignore=ignore)

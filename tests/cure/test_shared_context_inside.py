@@ -1,5 +1,6 @@
 """What the cure loads, keeps apart, refuses and says: the tests of trust_tasks.py, which run inside
-stacks."""
+stacks.
+"""
 
 import re
 import shutil

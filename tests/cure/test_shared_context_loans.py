@@ -1,6 +1,7 @@
 """What is lent to whom, in this process: the cure beside the requests of the tests' environment,
 against hosts in threads. The same is tried beside every release by the scripts that
-test_shared_context_inside.py runs; here a fault is found in a second."""
+test_shared_context_inside.py runs; here a fault is found in a second.
+"""
 
 import os
 import shutil

@@ -1,5 +1,6 @@
 """What servers and proxies receive from stock and cured sessions is the same, byte for byte, with
-every release of urllib3 that the cure knows; and the cure shares with each of them."""
+every release of urllib3 that the cure knows; and the cure shares with each of them.
+"""
 
 import itertools
 from functools import cache

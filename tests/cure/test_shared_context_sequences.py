@@ -1,5 +1,6 @@
 """No sequence of mounting, replacing files, links, forks, threads and proxies makes a cured session
-accept what stock would not, or send what stock would not."""
+accept what stock would not, or send what stock would not.
+"""
 
 import json
 import os

@@ -1,5 +1,6 @@
 """The text for requests/toolbelt, pull request 231: its adapter does what it says, with the
-releases that it names."""
+releases that it names.
+"""
 
 import pytest
 from test_shared_context_received import in_ci, typical

@@ -56,7 +56,8 @@ def session(route, proxy):
 
 def asked(route, shown, n=1, **options):
     """{"came": what came of each of n connections, "loads": the calls that loaded, "server" and
-    "proxy": what they heard}."""
+    "proxy": what they heard}.
+    """
     secure = server_context(SERVERS["root"]) if route == "https proxy" else None
     with Ear(server_context(SERVERS[shown])) as server, Ear(secure, forges=True) as proxy:
         url = "https://127.0.0.1:%d/login" % server.port

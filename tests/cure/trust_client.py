@@ -103,7 +103,8 @@ def names(error):
 
 def outcome(made, url, **options):
     """What a GET came to: a status, how it went there and which client certificate the server saw,
-    or an exception; and the warnings."""
+    or an exception; and the warnings.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -150,7 +151,8 @@ def at_once(n, work):
 
 def answer(tasks):
     """Do what was asked, and say what it returns. Where an assertion fails, the variables of its
-    function are told too."""
+    function are told too.
+    """
     try:
         print(json.dumps(tasks[ASKED["task"]]()))
     except AssertionError as error:

@@ -57,7 +57,8 @@ def matrix():
 def asks(route):
     """The cells of a route: (name, way, URL) and, of clients with a certificate, (certificate,
     whether it is a stranger's). These come twice directly, so that those of the second turn meet
-    what all have left."""
+    what all have left.
+    """
     for way in LISTED if route else WAYS:
         for target, url in TARGETS.items():
             yield "%s / %s" % (way, target), way, url

@@ -1,5 +1,6 @@
 """What the cure loads, keeps apart, refuses and says: tests that run inside a stack, by means of
-trust_client.py. In which, says tests/cure/test_shared_context_inside.py."""
+trust_client.py. In which, says tests/cure/test_shared_context_inside.py.
+"""
 
 # ruff: noqa: UP031, I001
 import copy
@@ -259,8 +260,9 @@ def test_a_client_certificate_never_enters_a_shared_context():
 
 
 def test_what_requests_preloaded_is_left_to_it():
-    """requests 2.32.2 to 2.32.4 has a context of its own for verify=True, into which it loads
-    client certificates. The cure leaves it alone, leak and all: it is stock requests."""
+    """Requests 2.32.2 to 2.32.4 has a context of its own for verify=True, into which it loads
+    client certificates. The cure leaves it alone, leak and all: it is stock requests.
+    """
     assert alike(first_and_second) == ["alice", "alice"]
     assert shared_context.stats()["own"] == {"it was given ssl_context": 2}
     assert once("cured", URLS["valid"], verify=PATHS["file"]) == FINE
@@ -337,7 +339,8 @@ def test_a_forked_child_keeps_contexts_that_no_other_thread_could_hold():
 
 def in_child():
     """[what a forked child gets, its loads, those with a client certificate, shared connections];
-    or the signal that ended it."""
+    or the signal that ended it.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -474,7 +477,8 @@ def test_a_manager_that_allows_a_proxy_another_name_keeps_doing_so():
 
 def proxy_asserting(kind, name):
     """An https proxy with a certificate for another name, and a manager that is told to assert
-    that name."""
+    that name.
+    """
     with session(kind) as made:
         adapter = made.adapters["https://"]
         adapter.proxy_manager_for = partial(adapter.proxy_manager_for, proxy_assert_hostname=name)

@@ -60,7 +60,8 @@ def world(folder: Path) -> Iterator[dict]:
 
 class Pages(hosts.Page):
     """/ answers with whose certificate was shown; /to?url= redirects. A connection is kept for who
-    asks for that."""
+    asks for that.
+    """
 
     def do_GET(self):
         asked = urlsplit(self.path)

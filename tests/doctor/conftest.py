@@ -11,7 +11,8 @@ from doctoring import Counting
 @pytest.fixture(scope="module")
 def site(tls, tmp_path_factory):
     """(URL, Counting, environment variables that make clients trust it beside all others, its
-    context, the file of its authority)."""
+    context, the file of its authority).
+    """
     context, ca_file = tls
     bundle = tmp_path_factory.mktemp("trust") / "bundle.pem"
     bundle.write_bytes(Path(certifi.where()).read_bytes() + b"\n" + ca_file.read_bytes())

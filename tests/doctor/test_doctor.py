@@ -150,7 +150,7 @@ def test_the_advice_names_the_line_that_injected_and_cures_that_were_tried():
 
 
 def test_the_price_of_a_load_names_the_openssl_that_loads():
-    """pyOpenSSL brings another than Python's, which the first line has."""
+    """PyOpenSSL brings another than Python's, which the first line has."""
     for stack, is_another in (("stage-2-injected-today", True), ("stage-2-today", False)):
         report = examined(stack)
         openssl = report["openssl"]
@@ -267,7 +267,8 @@ def test_a_session_with_the_cure_is_no_illness(tmp_path):
 
 def test_where_truststore_stands_in_from_the_start_its_own_server_serves_all_the_same(tmp_path):
     """pip-system-certs puts it into every process, and pip's truststore looks for the certificate
-    of whoever is at the other end, which a socket that listens has not."""
+    of whoever is at the other end, which a socket that listens has not.
+    """
     report = report_of("pip-26.2-system-certs-today", tmp_path, "import httpx")
     assert {row["name"]: row["by"] for row in report["provides"]}["ssl.SSLContext"] == "pip"
     assert (loop(report), report["exit_status"]) == ("does not apply", 0)

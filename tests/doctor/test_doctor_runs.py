@@ -489,7 +489,8 @@ if COUNT: print("alive", most)
                          ("clients[number] = client", "one for each client")])  # fmt: skip
 def test_contexts_of_closed_clients_are_counted_once_they_are_freed(keep, verdict, site, tmp_path):
     """A client of httpx refers to itself, so that it is there until Python collects such things:
-    they are alive only where somebody keeps them. The truth is counted after a collection."""
+    they are alive only where somebody keeps them. The truth is counted after a collection.
+    """
     text = START + TWENTY.replace("KEEP", keep)
     truth = text.replace("COUNT", "True")
     done = here.run(sys.executable, "-c", truth, env=os.environ | site[2], cwd=tmp_path)
@@ -1402,7 +1403,7 @@ for _ in range(5):
 
 
 def test_packages_that_were_installed_beside_the_program_are_known_as_packages(site, tmp_path):
-    """pip install --target, as for a function of a cloud: the line to change is the program's."""
+    """Pip install --target, as for a function of a cloud: the line to change is the program's."""
     packages = environment("stage-1-today").python.parent.parent
     (found,) = packages.glob("lib/python3*/site-packages")
     for each in found.iterdir():

@@ -1,5 +1,6 @@
 """The clients inside their environments: that they run by themselves, what they fetch, what they
-load, whom they trust, and that no failure of theirs passes for a timing."""
+load, whom they trust, and that no failure of theirs passes for a timing.
+"""
 
 import re
 

@@ -61,7 +61,8 @@ def lab(https):
 @pytest.fixture(scope="module", autouse=True)
 def standing_still(request):
     """Before the first test of this file, for the one that asks for it: a server of its own, a
-    hundred clients that are connected and say nothing, and since when."""
+    hundred clients that are connected and say nothing, and since when.
+    """
     name = test_clients_that_stood_still_for_two_minutes_are_served.__name__
     if not any(item.name == name for item in request.session.items):
         yield None

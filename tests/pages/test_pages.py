@@ -148,7 +148,8 @@ def tab(browser: Browser) -> Iterator[Page]:
 def site(pytestconfig: pytest.Config) -> Path:
     """The folder of the built book, brought up to date first: by `make test-all` whatever it takes.
     `make test` executes no chapter: it writes the pages anew where only they have changed, and
-    skips where a chapter has."""
+    skips where a chapter has.
+    """
     if "not slow" not in pytestconfig.getoption("markexpr"):
         return pages.build().parent
     book = Book(places.ROOT)
@@ -191,7 +192,8 @@ def chapters_of(site: Path) -> list[tuple[Path, Path]]:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page(site: Path, address: str, browser: Browser, width: int, theme: str) -> None:
     """No sideways scrolling (on a phone no box and no fold has any), no error in the console,
-    nothing fetched elsewhere, no axe finding."""
+    nothing fetched elsewhere, no axe finding.
+    """
     tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
     found = troubles(tab, address)
     for name in pages_of(site):
@@ -304,7 +306,8 @@ def diagrams_in(path: Path) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("path", sorted(DIAGRAMS.glob("*.svg")), ids=lambda path: path.stem)
 def test_the_words_of_a_diagram_have_room(path: Path, tab: Page) -> None:
     """None leaves the drawing or its box, and none lies on another or on an arrow; also where the
-    other diagrams of a page bring their own rules."""
+    other diagrams of a page bring their own rules.
+    """
     drawings = [each.read_text(encoding="utf-8") for each in DIAGRAMS.glob("*.svg")]
     for rules in {re.findall("<style>.*?</style>", each, re.S)[0] for each in drawings}:
         tab.set_content(path.read_text(encoding="utf-8") + rules)
@@ -365,7 +368,8 @@ def assert_drawn(shown: Locator, theme: str) -> None:
 def test_marks_and_folds_work_from_a_folder(site: Path, tab: Page) -> None:
     """A fold opens for whoever comes to what is in it. A mark leads to its row of the ledger, and
     that leads back: from a claim and from a published row, since all marks are made alike (and all
-    links are looked at when the book is built)."""
+    links are looked at when the book is built).
+    """
     followed = set()
     for _, page in chapters_of(site):
         tab.goto(page.as_uri())
@@ -406,7 +410,8 @@ def test_the_evidence_is_one_switch_which_every_page_remembers(
     site: Path, browser: Browser, tab: Page
 ) -> None:
     """Off at first; on, a page is what it is without a script, and so is the next, from a folder.
-    By keyboard, wide and on a phone."""
+    By keyboard, wide and on a phone.
+    """
     plain = browser.new_page(java_script_enabled=False, viewport={"width": WIDE, "height": 900})
     switch, seen = tab.get_by_role("switch", name="show the evidence"), 0
     for number, (_, page) in enumerate(chapters_of(site)[:8]):
@@ -593,7 +598,8 @@ COUNTED |= dict.fromkeys(
 
 def test_no_claim_on_a_clock_is_decided_by_a_bare_condition(site: Path) -> None:
     """Its window is stated, and an interval decides; the exceptions are those of COUNTED. What
-    this machine cannot measure is decided by nothing."""
+    this machine cannot measure is decided by nothing.
+    """
     cells: set[str] = set()
     for path in places.NOTEBOOKS.glob("*.ipynb"):
         for cell in nbformat.read(path, as_version=4).cells:

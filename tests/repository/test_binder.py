@@ -91,7 +91,8 @@ class Image:
     @staticmethod
     def _copy(source: Path, target: Path) -> None:
         """As COPY does: what is named is followed where it is a link, and links in a folder stay
-        links, also where a file is in their place."""
+        links, also where a file is in their place.
+        """
         if source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
@@ -118,7 +119,8 @@ def ours(dockerfile: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def test_a_commit_leaves_the_layer_of_packages_as_it_is(dockerfile) -> None:
     """Packages are installed before anything but their list is there; then comes the rest, of which
-    nothing but postBuild is run."""
+    nothing but postBuild is run.
+    """
     [listed, packages, everything, *rest] = ours(dockerfile)
     assert re.search(r" src/(binder/requirements.txt) \$\{REPO_DIR\}/\1$", listed[1])
     assert packages[1].endswith('pip install --no-cache-dir -r "binder/requirements.txt"')
@@ -135,7 +137,8 @@ def test_binder_uses_the_python_of_runtime_txt(dockerfile) -> None:
 
 def test_the_packages_are_those_of_the_book() -> None:
     """Whatever the index of packages is: repo2docker waits for the whole repository where one of
-    them is local."""
+    them is local.
+    """
     listed = places.ROOT / "binder" / "requirements.txt"
     assert listed.readlink() == Path("../requirements.txt")
     assert listed.read_text() == (places.ROOT / "requirements.txt").read_text()
@@ -202,7 +205,8 @@ FOR_TESTS = "py-spy-today"
 def image(tmp_path) -> Image:
     """An image right before postBuild. Its packages are those of the Python that runs this, and it
     keeps three environments of all: for Python 3.7, for 2.7, and for the image's own; and one that
-    no chapter asks for."""
+    no chapter asks for.
+    """
     context = checkout(tmp_path)
     table = context / "env" / "stacks.toml"
     head, *rows = table.read_text().split("\n[[stack]]")

@@ -170,7 +170,7 @@ def test_an_image_that_needs_a_password_goes_no_further(public: str, tmp_path: P
 
 
 def test_no_password_goes_into_the_image() -> None:
-    """checkout leaves one in .git, and the image has the whole folder."""
+    """Checkout leaves one in .git, and the image has the whole folder."""
     [step] = [each for each in jobs_of(FOLDER / "workflows" / "binder.yml")["image"]["steps"]
               if each.get("uses", "").startswith("actions/checkout@")]  # fmt: skip
     assert step["with"]["persist-credentials"] is False
@@ -179,7 +179,8 @@ def test_no_password_goes_into_the_image() -> None:
 @needs("tar")
 def test_an_environment_out_of_a_cache_is_believed(tmp_path: Path, monkeypatch) -> None:
     """actions/cache keeps folders as `tar --posix` does, times with all their digits: what comes
-    back in the same place needs not be made again."""
+    back in the same place needs not be made again.
+    """
     if "GNU" not in run("tar", "--version").stdout:
         pytest.skip("this machine's tar(1) cannot say --posix")
     monkeypatch.setattr(places, "ENVIRONMENTS", tmp_path / "envs")

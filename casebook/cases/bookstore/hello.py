@@ -33,7 +33,8 @@ _READY_S, _LOGGED_S, _CHECK_S = 60.0, 10.0, 0.02
 @dataclass(frozen=True)
 class Site(Server):
     """A running site; a context manager that stops it. `url` is https://127.0.0.1:PORT, `ca_file`
-    the PEM file to trust."""
+    the PEM file to trust.
+    """
 
     def log(self, requests: int = 0) -> list[str]:
         """Return Twisted's log so far, line by line, once it tells of that many requests.
@@ -61,7 +62,8 @@ def serve(stack: str = "twisted-today", without: str = "", script: Path = SCRIPT
 
 def asked_by_agent(server: Server, stack: str = "twisted-today") -> str:
     """Return the protocol over which Twisted's own client gets the first page of a server, such as
-    "HTTP/1.1". Raises as programs.run."""
+    "HTTP/1.1". Raises as programs.run.
+    """
     arguments = server.url + "/", str(server.ca_file)
     return programs.run(stack, AGENT.read_text(encoding="utf-8"), *arguments).strip()
 

@@ -86,7 +86,8 @@ _SENT |= {(engine, readers.H3): (29_320, 132) for engine in ENGINES}
 def lost(books: int) -> dict[str, int]:
     """Return what `lose` takes: one packet of what the store sends on the client's first
     connection, once. It is the one with the byte that is sent when about that many books are. A
-    negative number is counted back from the first book, into the list."""
+    negative number is counted back from the first book, into the list.
+    """
     return {"behind_books": books}
 
 
@@ -132,7 +133,8 @@ def arrivals(
 ) -> pd.DataFrame:
     """Visit as `visit`, with one row a book: COLUMNS, and book, at_s (seconds since the visit
     began), arrived (its place in the order of arrival) and slow (False, as charts.arrivals takes
-    it)."""
+    it).
+    """
     rows: list[dict[str, Any]] = []
     for repeat in rounds.numbers(repeats):
         for row, answer in _round(clients, n, latency_s, body_bytes, lose, repeat, engine):
@@ -319,7 +321,8 @@ def _visit(far_s, losing, size, manner, repeat, engine) -> dict[str, Any]:
 
 def _byte(manner: readers.Manner, books: int, engine: str) -> int:
     """Return the byte of the first connection's data that is sent when that many books are, in
-    all."""
+    all.
+    """
     if (engine, manner.reader.protocol) not in _SENT:
         raise UsageError(f"which packet {manner.label} would lose from {engine} is not known here")
     list_ends, of_a_book = _SENT[engine, manner.reader.protocol]

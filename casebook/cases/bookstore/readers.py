@@ -99,7 +99,8 @@ OVER_QUIC = {
 
 def get(client: str) -> Reader:
     """Return a client by name, of READERS, LOOPS or OVER_QUIC. Raises UsageError for an unknown
-    one."""
+    one.
+    """
     readers = READERS | LOOPS | OVER_QUIC
     if client not in readers:
         raise UsageError(f"there is no client {client!r}; choose: {', '.join(READERS)}")

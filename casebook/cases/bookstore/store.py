@@ -61,7 +61,8 @@ class Store(Server):
 
     def cpu_s(self) -> float:
         """Return user and system CPU seconds of the server's process since it began, its start
-        included: take differences."""
+        included: take differences.
+        """
         return self._send("cpu")["cpu_s"]
 
     def counters(self) -> dict:
@@ -128,7 +129,8 @@ def open_store(
 
 def stack_of(engine: str) -> Stack:
     """Return the stack whose environment an engine runs in. Raises UsageError for an unknown
-    one."""
+    one.
+    """
     if engine not in ENGINES:
         raise UsageError(f"unknown engine {engine!r}: choose {', '.join(ENGINES)}")
     return stacks.get(ENGINES[engine][0])
@@ -137,7 +139,8 @@ def stack_of(engine: str) -> Stack:
 def fingerprint(engine: str) -> str:
     """Make a digest of all that makes a store what it is: environment, scripts, books.
 
-    Raises MissingInterpreter."""
+    Raises MissingInterpreter.
+    """
     return digests.digest(
         environments.fingerprint(stack_of(engine)),
         digests.executed(opening.SERVING / ENGINES[engine][1]),

@@ -1,5 +1,6 @@
 """One visit at a time: a store and its distance, a client in its environment, every book compared,
-and the figures."""
+and the figures.
+"""
 
 import json
 from collections import Counter
@@ -86,7 +87,8 @@ class Host(ExitStack):
 
     def visit(self, visit: Visit, patience_s: float) -> dict:
         """Make a visit and check it: visits.COLUMNS, and "arrivals" as [id, seconds]. Raises
-        VisitFailed."""
+        VisitFailed.
+        """
         reader = visit.reader
         made_by = [
             *digests.executed(readers.VISIT),

@@ -59,7 +59,8 @@ ARRIVAL_COLUMNS = [*COLUMNS, "book", "position", "arrived", "at_s"]
 @for_readers
 def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
     """Return what `slow` takes: the book at this position of the list (from 1) waits that many
-    seconds."""
+    seconds.
+    """
     return {stock.ids()[position - 1]: wait_s}
 
 
@@ -72,7 +73,8 @@ _PAIR = ["requests-2.10-py37", "hyper"]
 def recorded() -> list[dict]:
     """Return the visits that need a Python 3.7 on one side: arguments of `visit`. With these a
     machine without it can still build the book. Those that decide something have sixteen rounds:
-    the chapters look after eight, and after sixteen if that was not enough."""
+    the chapters look after eight, and after sixteen if that was not enough.
+    """
     return [
         dict(clients=_PAIR, engine="twisted-16.3", repeats=3),
         dict(

@@ -179,7 +179,8 @@ def _process(
     name: str, tasks: list[Task], preload: str, folder: Path
 ) -> tuple[Experiment, str, Asked]:
     """Return a stack's tasks for one process, with the same library preloaded, as `in_rounds` takes
-    them. Bundles and the library are written into the folder."""
+    them. Bundles and the library are written into the folder.
+    """
     parameters = {"tasks": [asdict(task) for task in tasks]}
     made_of: list[Path | measurements.Using] = [Path(__file__), trust.dependency()]
     if preload:
@@ -219,7 +220,8 @@ def _source(preload: str) -> Path:
 
 def compiled(preload: str, folder: Path) -> dict[str, str] | None:
     """Return the environment variables that preload a library, which is compiled into a folder if
-    it is not there. None if that cannot be done: it takes Linux and a C compiler."""
+    it is not there. None if that cannot be done: it takes Linux and a C compiler.
+    """
     if not preload:
         return {}
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)

@@ -124,7 +124,8 @@ class Bench:
 
     def observation(self, environment: Environment, kind: str, **parameters: Any) -> Observation:
         """Take one run with an instrument in it and check it; parameters and errors as for
-        `run`."""
+        `run`.
+        """
         stack = environment.stack
 
         def measure() -> dict[str, Any]:

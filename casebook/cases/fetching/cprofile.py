@@ -59,7 +59,8 @@ def _frame(rows: list[dict]) -> pd.DataFrame:
 
 def _pythons() -> dict[str, Interpreter]:
     """Return one of each of PYTHONS that is here, the oldest first; if possible, the running
-    one."""
+    one.
+    """
     interpreters_found = {version: interpreters.find(version) for version in PYTHONS}
     running = interpreters.find("today")
     if running and running.version.rpartition(".")[0] in interpreters_found:

@@ -44,7 +44,8 @@ class Watch:
     @property
     def frame(self) -> pd.DataFrame:
         """Return one row per report: stack, blocked_in (file:line(function)), source,
-        measured_at."""
+        measured_at.
+        """
         rows = [
             (self.stack, _place_text(stack[-1]), LIVE, self.measured_at) for stack in self.reports
         ]
@@ -58,7 +59,8 @@ class Watch:
 
     def blocked_in(self, file: str) -> int:
         """Count the reports in which the loop was blocked in a file, such as
-        "urllib3/util/wait.py"."""
+        "urllib3/util/wait.py".
+        """
         return sum(report[-1][0] == file for report in self.reports)
 
 

@@ -159,7 +159,8 @@ def _choice(timeline: Timeline) -> Choice:
 
 def table(timelines: Iterable[Timeline]) -> pd.DataFrame:
     """Return timelines as rows: combination ("2.7: pyopenssl"), python, parts, scheme, n, stack,
-    wall_s, most, verdict, published, version, source, measured_at."""
+    wall_s, most, verdict, published, version, source, measured_at.
+    """
     columns = ["scheme", "n", "stack", "wall_s", "most", "verdict"]
     columns += ["published", "version", "source", "measured_at"]
     rows = []
@@ -194,7 +195,8 @@ def overview(timelines: Iterable[Timeline]) -> pd.DataFrame:
 
 def recorded() -> list[Timeline]:
     """Return the timelines of the reference machine, of stacks and steps that are still
-    combined."""
+    combined.
+    """
     combinations = {
         (combination.stack, " ".join(combination.as_stack().steps)): combination
         for combination in COMBINATIONS

@@ -156,7 +156,8 @@ def measure_runs(
 
 def _client(stack: Stack, client: str | None) -> str:
     """Return the client that was asked for, else the stack's own. Raises UsageError if there is
-    none."""
+    none.
+    """
     if not (client or stack.client):
         raise UsageError(
             f"{stack.name} is an environment for another experiment, and fetches nothing from "

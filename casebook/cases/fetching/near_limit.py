@@ -54,7 +54,8 @@ LIMITS = elsewhere.Kind("near_limit", _limits, run_record.RUNS.numbers, others=(
 
 def is_here() -> bool:
     """Say whether the near-limit can be measured here, or is answered by the machine file that the
-    book is written from. Nothing is built."""
+    book is written from. Nothing is built.
+    """
     return environments.is_another_machine() or shutil.which(GO) is not None
 
 
@@ -122,7 +123,8 @@ def measure(
 @for_readers
 def recorded(ns: Iterable[int]) -> pd.DataFrame:
     """Read the recorded runs of the near-limit at these sizes, or at the nearest if none of
-    them was recorded: columns run_record.FRAME_COLUMNS, and `instead`."""
+    them was recorded: columns run_record.FRAME_COLUMNS, and `instead`.
+    """
     rows = elsewhere.rows(LIMITS)
     return reference.select_recorded(rows, {"stack": GO}, {"n": list(ns)}).reindex(
         columns=[*run_record.FRAME_COLUMNS, "instead"]

@@ -248,7 +248,8 @@ def _find_places(environment: Environment, parameters: Asked) -> dict[str, Any]:
 
 def _place(calls: list[list[Any]]) -> tuple[tuple[str, Any], ...]:
     """Return where a thread waits, hashable: the innermost line, and where in truststore that
-    is."""
+    is.
+    """
     module, function, line, text = calls[-1]
     in_truststore = [call for call in calls[:-1] if str(call[0]).partition(".")[0] == "truststore"]
     under = f"{in_truststore[0][1]}: {in_truststore[0][3]}" if in_truststore else ""

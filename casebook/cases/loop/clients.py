@@ -106,7 +106,8 @@ def _questions(
 
 def _default_bundle() -> dict[str, str]:
     """Return variables that name the system's default, a file beside that of the lab's
-    authority."""
+    authority.
+    """
     authority = lab_server().ca_file
     assert authority, "it speaks https"
     return trust.of_name(trust.BUNDLE, authority, authority.parent).variables

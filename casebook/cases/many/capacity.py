@@ -157,13 +157,15 @@ def _second_ms(costs: Mapping[str, float], workers: Any, threads: Any) -> Any:
 
 def loads_ms(runs: pd.DataFrame, load_ms: float) -> pd.Series:
     """Return what the loads of cured runs (of jobs.measure) took of each page: one for a process
-    that had not loaded before, by their count."""
+    that had not loaded before, by their count.
+    """
     return runs["loads"] * load_ms / runs["pages"]
 
 
 def said_ms(costs: Costs, run: Mapping[str, Any], took_s: float) -> float:
     """Return the CPU for a page, of workers and engine, that the model says of a row of
-    jobs.measure: the loads of its processes are in it, and the seconds that it takes."""
+    jobs.measure: the loads of its processes are in it, and the seconds that it takes.
+    """
     of_loads = loads_ms(pd.DataFrame([run]), costs.load_ms)[0] if run["cured"] else 0.0
     of_seconds = costs.second_ms(run["workers"], run["threads"]) * took_s / run["pages"]
     return costs.cpu_ms(run["size"], run["cured"]) + of_loads + of_seconds
@@ -184,7 +186,8 @@ def seconds(
     of what the cores, the workers and the scheduler (a process of Python uses one core) and the
     waiting take. A batch is
     a connection, and its pages wait one after the other; so many batches wait side by side as
-    there are threads, and the last of them may be alone."""
+    there are threads, and the last of them may be alone.
+    """
     client, server = costs.cpu_ms(size, cured), costs.server_cpu_ms(size)
     turns = math.ceil(pages / size / (workers * threads))
     in_turn_s = size * (delay_s + (client + server) / 1000)
@@ -303,7 +306,8 @@ def functions(
 @dataclass(frozen=True)
 class Published:
     """What others say of a job of theirs. cores: of a machine, as sold (0: not said); dollars: NaN
-    where not said; source: its entry in the bibliography."""
+    where not said; source: its entry in the bibliography.
+    """
 
     name: str
     source: str

@@ -241,7 +241,8 @@ def _run(
     patient: Patient, doctor: Path | None = None, delay_s: float = DELAY_S
 ) -> tuple[dict, dict]:
     """Run a script of this folder against a lab server; return its answer and the server's
-    counters."""
+    counters.
+    """
     environment = environments.ensure(stacks.get(patient.stack))
     with server.start() as lab:
         spec = {"url": lab.url, "ca_file": lab.ca_file, "n": PAGES, "delay_s": delay_s}

@@ -1,5 +1,6 @@
 """Count the loads: thirty threads load the certificates once, and twelve questions still get the
-answers that requests gives."""
+answers that requests gives.
+"""
 
 import os
 import random
@@ -90,7 +91,8 @@ def _is_right(world: World, kind: str, request: dict, answer: dict) -> bool:
 
 def _fetch(world: World, file: Path | None, function: str, manner: str, count: int, **options: Any):
     """Have a function fetch pages. Returns the outcome, how many answers are right, how many loads
-    there were, and what the site saw."""
+    there were, and what the site saw.
+    """
     delay_s = DELAY_S if manner == "at once" else 0.0
     site, requests = world.site("right"), _requests(world, "right", count, delay_s, **options)
     site.reset()
@@ -140,7 +142,8 @@ def _count_in_words(count: int, nouns: str) -> str:
 
 def _grade_loads(world: World, file: Path, report: Report) -> dict[str, str]:
     """Grade how often each way to say verify= loads, for how many threads. Returns it in words, for
-    the ways in which threads share anything."""
+    the ways in which threads share anything.
+    """
     threads = 11 + secrets.randbelow(14)
     shared = {}
     for count, points, manner, options in (
@@ -182,7 +185,8 @@ def _grade_loads(world: World, file: Path, report: Report) -> dict[str, str]:
 def _grade_questions(world: World, file: Path, report: Report, shared: dict[str, str]) -> None:
     """Ask the twelve questions. If only verify=True shares anything, the questions that need no
     path of their own are asked with it, and the others do not count: what shares nothing can mix
-    nothing up."""
+    nothing up.
+    """
     bundle, other_bundle = str(world.bundle), str(world.other_bundle)
     alice, bob = (str(world.client_certificate(name)) for name in ("alice", "bob"))
     changing = world.folder / "changing.pem"
@@ -276,7 +280,8 @@ def _grade_explanation(
     names: dict[str, Any], rows: dict[str, dict[str, Any]], report: Report
 ) -> None:
     """Grade what the loads go with, and the rows that show it: the number that equals the loads in
-    every row, and rows that rule the others out."""
+    every row, and rows that rule the others out.
+    """
     for letter, row in rows.items():
         report.notes.append(
             f"Row {letter}: {row['what']}: "

@@ -85,7 +85,8 @@ def _observe(
     **options: Any,
 ) -> tuple[dict[str, Any], room.Outcome]:
     """Fetch pages with grequests after `jobs`. Returns the run, as `verdict` gets it, and its
-    outcome."""
+    outcome.
+    """
     requests, site = _requests(world, n, delay_s, kind), world.site(kind)
     fetch = {
         "function": "grequests.map",
@@ -117,7 +118,8 @@ def _own_run(
     kind: str = "right",
 ) -> dict[str, Any]:  # fmt: skip
     """Return one of the grader's own runs, as from _observe, with `machine`. part: "all",
-    "until NAME" or "before NAME" (of an import), or one of _OTHERS."""
+    "until NAME" or "before NAME" (of an import), or one of _OTHERS.
+    """
     parameters = {"what": part, "n": n, "delay_s": delay_s, "over": _OVER[kind]}
 
     def measure() -> dict[str, Any]:
@@ -129,13 +131,15 @@ def _own_run(
 
 def _program_is() -> str:
     """Return a digest of the program's text. Its syntax tree would not do: that differs between
-    Pythons, and a machine file may come from another one."""
+    Pythons, and a machine file may come from another one.
+    """
     return digests.digest([path.read_text() for path in sorted(PROGRAM.rglob("*.py"))])
 
 
 def _as_run(answer: dict[str, Any]) -> dict[str, Any]:
     """Check the raw answer of a run on any machine, and return its values. Raises what is wrong
-    with it."""
+    with it.
+    """
     if not all(status is None or type(status) is int for status in answer["statuses"]):
         raise ValueError(f"no list of statuses: {answer['statuses']}")
     counts = {name: int(answer[name]) for name in ("n", "peak_in_flight", "requests")}
@@ -311,7 +315,8 @@ def _grade_mend(world: World, file: Path, report: Report) -> None:
 
 def _find_fault(kinds: list[str], fetch_answer: dict[str, Any]) -> str:
     """Say what is wrong with the answers of sites with such certificates; an empty string if the
-    right ones are accepted and the others refused."""
+    right ones are accepted and the others refused.
+    """
     answers = fetch_answer.get("answers") or [fetch_answer] * len(kinds)
     for kind, answer in zip(kinds, answers, strict=True):
         about = answer.get("kind", "") + answer.get("error", "")

@@ -1,5 +1,6 @@
 """One slow book: how many others are in hand before it? Predicted by a law, then measured; and a
-loop that is not held up."""
+loop that is not held up.
+"""
 
 import json
 import secrets
@@ -31,7 +32,8 @@ STANDS_S = 2.0
 @dataclass(frozen=True)
 class Shelf:
     """Books, the places of the slow ones, and how they are fetched. kind: of shelf; what: in
-    words."""
+    words.
+    """
 
     kind: str
     what: str
@@ -72,7 +74,8 @@ def shelves() -> list[Shelf]:
 
 def measured(shelf: Shelf) -> int:
     """Measure how many books a real client has before the first slow one. Tried again if the
-    machine held up what the law lets through; the last try counts."""
+    machine held up what the law lets through; the last try counts.
+    """
     ids = stock.ids()
     slow = {ids[place - 1]: SLOW_S for place in shelf.slow}
     manner = readers.manner(shelf.client, "asked" if shelf.in_order else None)
@@ -91,7 +94,8 @@ def measured(shelf: Shelf) -> int:
 @dataclass(frozen=True)
 class Held:
     """How many books a client had before the first slow one (count), and the machine where it was
-    so; empty: here, now."""
+    so; empty: here, now.
+    """
 
     shelf: Shelf
     count: int
@@ -109,7 +113,8 @@ def asked(bench: Bench, shelf: Shelf) -> Held:
 
 def _pick(bench: Bench, shelf: Shelf) -> Shelf:
     """Return a shelf that was drawn, or, if it cannot be measured here, one of its kind that was
-    measured elsewhere."""
+    measured elsewhere.
+    """
 
     def as_shelf(parameters: dict[str, Any]) -> Shelf:
         candidate = Shelf(**parameters | {"slow": tuple(map(int, parameters["slow"]))})

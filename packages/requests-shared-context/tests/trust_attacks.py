@@ -1,5 +1,6 @@
 """What was tried against the first version of the cure, and more of the kind: each with stock and
-cured sessions, with one pair of releases. tests/cure/test_shared_context_attacks.py asks."""
+cured sessions, with one pair of releases. tests/cure/test_shared_context_attacks.py asks.
+"""
 
 # ruff: noqa: UP031
 import contextlib

@@ -122,7 +122,8 @@ def read_request(connection):
 
 def relay(one, other):
     """Pass bytes on in both directions until one end is silent. In one thread, since a connection
-    of TLS is not for two."""
+    of TLS is not for two.
+    """
     ends = {one: other, other: one}
     while True:
         for end in select.select(list(ends), [], [], LIMIT)[0] or [None]:
@@ -134,7 +135,8 @@ def relay(one, other):
 
 def server_context(certificate, demands=None, **settings):
     """A server's context: the path of its certificate with its key; the CA file of the client
-    certificates that it demands; attributes to set."""
+    certificates that it demands; attributes to set.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     if demands:

@@ -168,7 +168,8 @@ def cell(adapter, route, kind, trust, target):
 
 def cells():
     """{"route / kind / trust / target": [what came of stock, and of the cure; why the cured
-    connection made its own context, or "shared"; which of these it may be]}."""
+    connection made its own context, or "shared"; which of these it may be]}.
+    """
     found = {}
     asked = ASKED["cells"] or [
         (route, kind, trust, target)

@@ -30,7 +30,8 @@ class Reply:
 
 class Connection:
     """One TLS connection that speaks HTTP/2. `open`: its replies that are not whole, by stream;
-    `is_settled`: whether the server's settings are in."""
+    `is_settled`: whether the server's settings are in.
+    """
 
     def __init__(self, url, context, timeout_s=None, delays_small=False):
         address = urlsplit(url)
@@ -47,7 +48,8 @@ class Connection:
     def greet(self, window_bytes=0):
         """Say hello. It leaves together with the first request: a client need not wait for the
         server's settings (RFC 9113, section 3.4). window_bytes: so much the server may send ahead
-        of our acknowledgement, on each stream and in all; 0 for HTTP/2's own 65,535."""
+        of our acknowledgement, on each stream and in all; 0 for HTTP/2's own 65,535.
+        """
         if self.protocol != "h2":
             raise Broken(f"the server chose {self.protocol or 'no protocol'}, and not HTTP/2")
         self.h2.initiate_connection()
@@ -57,7 +59,8 @@ class Connection:
 
     def settle(self):
         """Say hello, and wait all the same for the server's settings: how many streams it allows,
-        for who wants to know."""
+        for who wants to know.
+        """
         self.greet()
         while not self.is_settled:
             self.exchange()
@@ -76,7 +79,8 @@ class Connection:
 
     def room(self):
         """Return how many streams the server allows; a hundred until it has said so, because it
-        should not allow fewer (RFC 9113, section 6.5.2)."""
+        should not allow fewer (RFC 9113, section 6.5.2).
+        """
         return self.h2.remote_settings.max_concurrent_streams if self.is_settled else 100
 
     def ask(self, path):

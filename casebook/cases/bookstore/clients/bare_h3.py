@@ -33,7 +33,8 @@ class Reply:
 class Connection(QuicConnectionProtocol):
     """A connection that speaks HTTP/3. `resumed`, `early`: whether its handshake took up an earlier
     session, and whether the server took what was asked before the handshake's end (None before
-    that)."""
+    that).
+    """
 
     def __init__(self, authority, quic):
         super().__init__(quic)

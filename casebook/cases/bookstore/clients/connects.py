@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 def of_curl(spec):
     """Return a function that fetches the book with curl_cffi, which closes each connection after
     use. It is told that the first request may leave with the handshake, if the server allows
-    that."""
+    that.
+    """
     from curl_cffi import CurlHttpVersion, CurlOpt, requests
 
     may_be_early = 1 << 6  # CURLSSLOPT_EARLYDATA, curl/curl.h
@@ -36,7 +37,8 @@ def of_curl(spec):
 def of_pycurl(spec):
     """Return a function that fetches the book with pycurl: a new transfer, and so a new connection,
     each time. They share what libcurl keeps of TLS sessions, and it is told that a request may
-    leave with the handshake."""
+    leave with the handshake.
+    """
     import io
 
     import pycurl
@@ -65,7 +67,8 @@ def of_pycurl(spec):
 
 def of_niquests(spec):
     """Return a function that fetches the book with niquests, and then closes the session's
-    connections."""
+    connections.
+    """
     import niquests
 
     address = urlsplit(spec["url"])

@@ -123,7 +123,8 @@ class Shelf:
 
     def read(self, book, status, body, announced=None):
         """Read the JSON of a book, as the article's client does: that is part of what is
-        measured."""
+        measured.
+        """
         try:
             text = whole(status, body, announced)
             json.loads(text)

@@ -61,7 +61,8 @@ def visited(line, serving, parameters, visit, book):
 
 def begins(packets, connection, parameters):
     """Count the bytes of datagrams with which a connection begins: what the client sends before it
-    can have heard anything, and what the store sends before it can have heard of more than that."""
+    can have heard anything, and what the store sends before it can have heard of more than that.
+    """
     traffic = [packet for packet in packets if packet["connection"] == connection]
     sent, received = (
         [packet for packet in traffic if packet["direction"] == direction]

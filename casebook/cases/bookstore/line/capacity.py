@@ -33,7 +33,8 @@ COLUMNS = [
 @cache
 def not_here() -> str:
     """Say why there can be no line on this machine; "" if there can. Raises MissingInterpreter if
-    there is none and CASEBOOK_REQUIRE names "line"."""
+    there is none and CASEBOOK_REQUIRE names "line".
+    """
     tried = subprocess.run(
         [sys.executable, ends.__file__], capture_output=True, text=True, timeout=60
     )
@@ -80,7 +81,8 @@ def flood() -> pd.DataFrame:
 def told() -> Mapping[str, float]:
     """Return what a script that uses a line has to know about this machine: "carries", packets a
     second that the line would pass on with a processor to itself. Other work, which may be over
-    when a script runs, does not make it less."""
+    when a script runs, does not make it less.
+    """
     return {"carries": round(1e6 / flood()["line_us"].median())}
 
 

@@ -24,7 +24,8 @@ _FILLING, _PROOFS = x509.ObjectIdentifier("2.25.1"), 242
 
 def certify(folder, address, chain=SELF):
     """Write two files for a server at an address: what it shows, with its key behind it, and what
-    its clients have to trust."""
+    its clients have to trust.
+    """
     between = CHAINS[chain]
     chain_file, trusted_file = (
         os.path.join(folder, "store.pem"),
@@ -85,7 +86,8 @@ def _name(*parts):
 
 def _builder(name, public, issuer):
     """Return a certificate that is not signed yet; one below an authority has what such have
-    today."""
+    today.
+    """
     today, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
     signer = issuer[0].subject if issuer else name
     builder = x509.CertificateBuilder(signer, name, public, x509.random_serial_number())

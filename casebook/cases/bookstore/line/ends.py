@@ -88,7 +88,8 @@ class Ends:
 
     def start(self, end, command, dies=True, **options):
         """Start a subprocess.Popen at one end. dies: at once with this process; otherwise it ends
-        by itself when its standard input does."""
+        by itself when its standard input does.
+        """
         space = self._spaces[end]
 
         def enter():
@@ -101,7 +102,8 @@ class Ends:
 
     def _leave(self):
         """Change into namespaces of our own: as root if we are, or as the root of a user
-        namespace."""
+        namespace.
+        """
         if os.geteuid() == 0 and not _libc.unshare(_NEWNET):
             return
         user, group = os.geteuid(), os.getegid()
@@ -184,7 +186,8 @@ class _Tun(_Device):
 
 class _Veth(_Device):
     """The end's own device has the address, and a neighbour that it need not look for; what it
-    sends comes out at its twin, from which the packet socket takes it."""
+    sends comes out at its twin, from which the packet socket takes it.
+    """
 
     _OURS, _TWINS, _NOBODYS = (bytes([2, 0, 0, 0, 0, last]) for last in (1, 2, 3))
 
@@ -241,7 +244,8 @@ class _Veth(_Device):
 
 def _settings(congestion):
     """Set up the namespace that we are in, so that a connection knows nothing of those before it.
-    Returns whether the congestion control is its default now."""
+    Returns whether the congestion control is its default now.
+    """
     folder = "/proc/sys/net/ipv4/"
     with contextlib.suppress(OSError):  # a kernel without IPv6
         _write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1")
@@ -262,7 +266,8 @@ def _settings(congestion):
 
 def _by_route(name, congestion):
     """Choose the congestion control for the way to the other end. A namespace's default may only be
-    one that is allowed to every user of the machine; a route may name any that the kernel has."""
+    one that is allowed to every user of the machine; a route may name any that the kernel has.
+    """
     (peer,) = set(ADDRESSES) - {name}
     try:
         _ip(f"route replace {ADDRESSES[peer]} dev line0 congctl {congestion}")

@@ -91,7 +91,8 @@ def greet(
 def unchecked() -> pd.DataFrame:
     """Check what a resumed connection leaves unchecked: one row for each kind of TLS and connection
     that should not pass, with `passes`. Columns: tls, connection (greet.py's `check` says which),
-    passes, source, instead, measured_at and measurements.COLUMNS. Raises as `greet`."""
+    passes, source, instead, measured_at and measurements.COLUMNS. Raises as `greet`.
+    """
     parameters = {"way": "", "latency_s": 0.001, "n": 1, "kinds": [], "checks": ["1.2", "1.3"]}
     [row] = _GREET.measure(WITH_LIBRARIES, [parameters]).to_dict("records")
     outcomes = row.pop("found")

@@ -88,7 +88,8 @@ def spread(
     way: str, n: int, body: int, trip_s: float, loss: float = 0.0
 ) -> tuple[float, float, float]:
     """Compute seconds by the law: the median of DRAWS lots, and the ends of the middle eight
-    tenths; three times the same if nothing is lost. Parameters as for `seconds`."""
+    tenths; three times the same if nothing is lost. Parameters as for `seconds`.
+    """
     draws = DRAWS if loss else 1
     walls = sorted(seconds(way, n, body, trip_s, loss, i) for i in range(draws))
     low, middle, high = (walls[int(share * (draws - 1))] for share in (0.1, 0.5, 0.9))
@@ -133,7 +134,8 @@ class _Sender:
 
     def _flight(self, packets: int, is_last: bool) -> tuple[float, int]:
         """Send some packets at once: seconds until the sender knows what came, and how many did.
-        is_last: there is nothing to send behind them."""
+        is_last: there is nothing to send behind them.
+        """
         drops = [self.line.drops() for _ in range(packets)] if self.line.loss else []
         losses = sum(drops)
         if not losses:

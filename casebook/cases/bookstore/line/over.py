@@ -64,7 +64,8 @@ def answer(parameters):
 
 def drawn(parameters):
     """Return the visits with the lots of this build: what is lost by lot is drawn from its seed and
-    that of the visit, which is another one in each round."""
+    that of the visit, which is another one in each round.
+    """
     visits = [dict(visit) for visit in parameters["visits"]]
     for visit in visits:
         for direction in (THERE, BACK):

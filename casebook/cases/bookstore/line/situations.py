@@ -84,7 +84,8 @@ SMALL = 109
 def placed(visits: pd.DataFrame) -> pd.DataFrame:
     """Return the visits that the law knows: those in a way of law.WAYS, with reno and no limit to
     the bandwidth, that lose nothing or a share of all packets. With further columns: way, body
-    (bytes), loss (a share)."""
+    (bytes), loss (a share).
+    """
     rows = visits[visits["congestion"] == "reno"]
     if "mbit" in rows:
         rows = rows[~(rows["mbit"] > 0)]
@@ -202,7 +203,8 @@ def controls() -> tuple[pd.DataFrame, list[str]]:
     from 35 ms away, over 13 connections and as streams with a wide window; ROUNDS rounds with each
     control in CONTROLS, and those of them that this kernel lacks. In full mode also eight rounds
     with bbr, with 1 %, and from 4 ms away. The lots are the same for both ways and all controls.
-    Raises as `visit`."""
+    Raises as `visit`.
+    """
     common: dict[str, Any] = {"n": 13, "body_bytes": 27_000, "window_bytes": _WINDOWS[1]}
     clients = ["pipes:13", "bare-h2"]
     base: dict[str, Any] = {"latency_s": 0.035, "lose": {"share": 0.02}}

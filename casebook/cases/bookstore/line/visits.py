@@ -68,7 +68,8 @@ class TooMuch(RunFailed):
 def lost(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
     """Return what `lose` takes: of what the server sends on this connection, in the order of
     opening, the packet with this byte of its data, once, and further ones behind it for a burst of
-    count."""
+    count.
+    """
     return {"connection": connection, "byte": byte, "count": count}
 
 
@@ -159,7 +160,8 @@ def with_controls(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Make the same visits with each of TCP's congestion controls; return them, and the controls
     that are missing: this kernel has none of that name, or lets no namespace choose it. Raises as
-    `visit`."""
+    `visit`.
+    """
     frames, missing = [], []
     for control in controls:
         try:
@@ -274,7 +276,8 @@ def _packets(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _repair(packets: list[dict[str, Any]]) -> dict[str, float]:
     """Return how long the first lost packet took to come again, and what was sent behind it
-    meanwhile."""
+    meanwhile.
+    """
     sent = [packet for packet in packets if packet["direction"] == wire.BACK and packet["bytes"]]
     loss = next((packet for packet in sent if packet["dropped"]), None)
     if loss is None:
@@ -375,7 +378,8 @@ def _visit(
 
 def _with_seed(losing: dict[str, Any], repeat: int) -> dict[str, Any]:
     """Add the seed of a round to what is lost: each round has a lot of its own, which is the same
-    for all its ways. The build's seed comes to it (over.drawn)."""
+    for all its ways. The build's seed comes to it (over.drawn).
+    """
     return {"seed": repeat, **losing} if "share" in losing else losing
 
 

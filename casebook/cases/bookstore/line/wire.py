@@ -50,7 +50,8 @@ _SYN = 0x02
 class TooMuch(Exception):
     """The line could not keep up: packets were passed on much later than promised, the kernel had
     no room for them, or they came faster than the line carries them. What was timed over it says
-    nothing."""
+    nothing.
+    """
 
 
 class Wire:
@@ -91,7 +92,8 @@ class Wire:
     def counts(self):
         """Return {direction: {"packets", "bytes" (of IP), "dropped", "queue_dropped" (of these, for
         want of room), "again" (packets with data that came a second time), "by_connection":
-        [{"packets", "bytes", "dropped", "again"}]}}"""
+        [{"packets", "bytes", "dropped", "again"}]}}
+        """
         return {direction.name: direction.counts() for direction in self._ways}
 
     def kept_up(self, carries):
@@ -99,7 +101,8 @@ class Wire:
         "most_late_ms", "busiest": packets a second, of both directions, in the busiest window}.
         Raises TooMuch.
 
-        carries: how many packets a second the line carries on this machine (flood.py)."""
+        carries: how many packets a second the line carries on this machine (flood.py).
+        """
         late = [seconds for direction in self._ways for seconds in direction.late_s]
         median, maximum = (statistics.median(late), max(late)) if late else (0.0, 0.0)
         drops = sum(end.dropped() for end in self._ends) - self._dropped_before
@@ -126,7 +129,8 @@ class Wire:
 
     def number(self, key, is_new):
         """Return the number of a connection, a new one if it is new; None for one that is not
-        known."""
+        known.
+        """
         if is_new:
             return self._connections.setdefault(key, len(self._connections))
         return self._connections.get(key)

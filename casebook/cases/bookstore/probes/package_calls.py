@@ -14,7 +14,8 @@ from collections import Counter
 
 def package(file):
     """Return the package or standard module of a file: .../site-packages/urllib3/util.py ->
-    urllib3."""
+    urllib3.
+    """
     if file.startswith("<frozen "):
         return file[len("<frozen ") : -1].partition(".")[0]
     parts = file.replace("\\", "/").split("/")

@@ -25,7 +25,8 @@ class Books:
 
     def wait_s(self, number):
         """Return seconds before this book is answered; None: it waits until the owner lets it
-        go."""
+        go.
+        """
         return self.slow.get(number, self.delay_s)
 
 
@@ -40,7 +41,8 @@ class Counters:
 
     def request(self, client, protocol, streams):
         """Count a request. streams: how many requests of this connection are open now, this one
-        among them."""
+        among them.
+        """
         self._clients.add(client)
         self._requests += 1
         self._peak_streams = max(self._peak_streams, streams)

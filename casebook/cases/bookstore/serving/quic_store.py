@@ -28,7 +28,8 @@ books = Books(options)
 class Handshakes(Counters):
     """Counts connections too whose handshake came to its end: how many, how many of them took up
     a session, and how many had early data accepted. And, when they asked first, whether they had
-    taken one up, and whether that was before the handshake's end, which some never bring."""
+    taken one up, and whether that was before the handshake's end, which some never bring.
+    """
 
     def reset(self):
         super().reset()

@@ -128,7 +128,8 @@ def main():
 
 def listen_without_alpn(site):
     """Listen with the context factory of old, of which the article warns. 16.3.0 negotiates with it
-    all the same, for a site that says it can: this one says so no longer."""
+    all the same, for a site that says it can: this one says so no longer.
+    """
     classImplementsOnly(Site, IProtocolFactory)
     context = ssl.DefaultOpenSSLContextFactory(options["key_file"], options["chain_file"])
     listening(reactor.listenSSL(options["port"], site, context, options["backlog"], "127.0.0.1"))

@@ -7,7 +7,8 @@ import sys
 
 def answer(function):
     """Read an object from standard input, and print on standard output what the function makes of
-    it. Libraries that print, print to standard error meanwhile."""
+    it. Libraries that print, print to standard error meanwhile.
+    """
     out = os.dup(1)
     os.dup2(2, 1)
     result = function(json.load(sys.stdin))
@@ -63,7 +64,8 @@ def failure(page, error, ca_file):
 
 def innermost(error):
     """Return the exception at the bottom: requests and urllib3 wrap the one that says what
-    happened."""
+    happened.
+    """
     for _ in range(10):
         inside = [getattr(error, "reason", None), getattr(error, "__cause__", None)]
         inside = [e for e in inside + list(error.args) if isinstance(e, Exception)]

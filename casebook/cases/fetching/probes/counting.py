@@ -22,7 +22,8 @@ NAMES = ("contexts", "load_verify_locations", "default_loads")
 
 def count_imports():
     """Count from now on, before the steps, so that what imports load can be told. Not for gevent,
-    which has to be there before `ssl` is imported. The counters, for `install`."""
+    which has to be there before `ssl` is imported. The counters, for `install`.
+    """
     import ssl
 
     counters = dict.fromkeys(NAMES, 0)
@@ -125,7 +126,8 @@ class Heartbeat(object):
 
     def stop(self):
         """Stop, and return the longest time by which a beat came late, in seconds; None if
-        nothing beat."""
+        nothing beat.
+        """
         if not self.times:
             return None
         moments = self.times + [clock()]

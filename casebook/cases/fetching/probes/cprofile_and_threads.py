@@ -51,7 +51,8 @@ def two_waits():
 
 def profiled(function, *args):
     """Profile one call: return the rows of a cProfile, by function, and the wall time in
-    seconds."""
+    seconds.
+    """
     profile = cProfile.Profile()
     start = time.perf_counter()
     profile.runcall(function, *args)
@@ -62,7 +63,8 @@ def profiled(function, *args):
 
 def row_of(stats, name):
     """Return the row of the function with this in its name: [primitive, calls, own, cumulative,
-    ...]."""
+    ...].
+    """
     for (_, _, function), row in stats.items():
         if name in function:
             return row

@@ -53,7 +53,8 @@ def run(spec):
 
 def take_steps_and_fetch(spec, gather, owners):
     """Take the steps and fetch; return what is added to the answer, nothing if no page is asked
-    for."""
+    for.
+    """
     code = client.Client(spec["client"])
     if spec.get("bundle"):
         steps.trust_bundle(spec["bundle"])

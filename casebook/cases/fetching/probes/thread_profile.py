@@ -136,7 +136,8 @@ def add(row, outermost, took, inside):
 @lru_cache(maxsize=None)
 def key_of(function):
     """Return (file, line, function) as cProfile writes it, of a code object or a built-in
-    function."""
+    function.
+    """
     if hasattr(function, "co_code"):
         return short(function.co_filename), function.co_firstlineno, function.co_name
     return "~", 0, name_of(label(function))
@@ -144,7 +145,8 @@ def key_of(function):
 
 def label(function):
     """Return a built-in function's label in cProfile: "<method 'read' of '_ssl._SSLSocket'
-    objects>"."""
+    objects>".
+    """
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", repr(function))
     if owner is None or type(owner) is type(sys):

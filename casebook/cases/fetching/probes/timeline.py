@@ -50,7 +50,8 @@ class Timeline(object):
 
     def rows(self):
         """Return {"page", "event", "start_s", "end_s"} by start, in seconds after the call
-        began."""
+        began.
+        """
         rows = []
         for page, event, start, end in sorted(self._intervals, key=lambda row: row[2:]):
             times = {"start_s": round(start - self._start, 6), "end_s": round(end - self._start, 6)}

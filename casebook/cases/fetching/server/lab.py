@@ -33,7 +33,8 @@ class _Handler(pywsgi.WSGIHandler):
 class LabServer(pywsgi.WSGIServer):
     """Listens on 127.0.0.1:`port` (0: any free one) as soon as it is started, which raises OSError
     when the port cannot be had; over TLS if there are certificates. room: connections at a time,
-    None for any number; further clients wait in the kernel."""
+    None for any number; further clients wait in the kernel.
+    """
 
     handler_class = _Handler
 
@@ -75,7 +76,8 @@ class LabServer(pywsgi.WSGIServer):
 
     def answer(self, question: str) -> dict:
         """Return the counters, including clients who connected or shook hands just before the
-        question; "reset" sets them to zero."""
+        question; "reset" sets them to zero.
+        """
         while not self.full() and (accepted := self.do_read()):
             self.do_handle(*accepted)
         gevent.idle()

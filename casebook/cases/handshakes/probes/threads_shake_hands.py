@@ -108,7 +108,8 @@ def requests_injected():
 
 def requests_shared():
     """Use one session, of a requests that made one context for all when imported, after
-    injecting."""
+    injecting.
+    """
     import requests
 
     inject()

@@ -89,7 +89,8 @@ async def httpx_context(urls):
 
 async def httpx_thread(urls):
     """Make a client for each page, all with a context that a thread makes while the loop goes
-    on."""
+    on.
+    """
     return await with_context(await asyncio.to_thread(ssl.create_default_context), urls)
 
 
@@ -140,7 +141,8 @@ async def openai_each(urls):
 
 async def openai_pair_each(urls):
     """Make two clients of a language model for each page: one that awaits, which asks, and one
-    that does not."""
+    that does not.
+    """
     import httpx
     import openai
 

@@ -37,7 +37,8 @@ from distributed import Client, KilledWorker, WorkerPlugin, as_completed, get_wo
 @dataclasses.dataclass(frozen=True)
 class Manners:
     """What each host is asked for at most: connections at a time, and requests per second (0: as
-    many as it answers)."""
+    many as it answers).
+    """
 
     connections: int = 2
     requests_per_s: float = 0

@@ -153,7 +153,8 @@ class SharedContextAdapter(requests.adapters.HTTPAdapter):
 
 def install() -> None:
     """Let every HTTPAdapter that is made from now on share: those of new sessions, of
-    requests.get() and its like, and mounted ones, such as HTTPAdapter(max_retries=3)."""
+    requests.get() and its like, and mounted ones, such as HTTPAdapter(max_retries=3).
+    """
     global _installed
     _installed = True
     for name in ("__init__", "__setstate__", "proxy_manager_for"):
@@ -236,7 +237,8 @@ def _and_share(method: Any) -> Callable[..., Any]:
 
 def _share(manager: Any) -> Any:
     """Have the https connections of a pool manager (or a proxy's) borrow from now on, if its pools
-    are urllib3's own; return it."""
+    are urllib3's own; return it.
+    """
     pools = getattr(manager, "pool_classes_by_scheme", None)
     if pools is None or UNKNOWN or isinstance(pools, _PoolClasses):
         return manager
@@ -261,7 +263,8 @@ class _PoolClasses(UserDict):  # type: ignore[type-arg]
 
 class _Chosen:
     """The class of a pool's connections. Looked up each time, since tools that record and replay
-    exchange that of urllib3's pools, for a while or for good; theirs stay as they are."""
+    exchange that of urllib3's pools, for a while or for good; theirs stay as they are.
+    """
 
     def __get__(self, pool: Any, kind: type) -> Any:
         connection_class = super(_Pool, pool or kind).ConnectionCls  # type: ignore[misc]
@@ -340,7 +343,8 @@ _NO_MATTER = ("__dict__", "__weakref__", "__warningregistry__")
 
 def _makers() -> list[Any]:
     """Return all that makes a fresh context, as it is now: urllib3's functions and variables, and
-    the classes of contexts. Code that replaces one of them gets other contexts."""
+    the classes of contexts. Code that replaces one of them gets other contexts.
+    """
     makers = [getattr(owner, name, None) for owner, name, _ in _CODE]
     for owner in (_ssl, *_ssl.SSLContext.__mro__[:-1]):
         members = list(vars(owner).items())  # at once: other threads may add to them
@@ -535,7 +539,8 @@ class _Loan:
 
 def _is_raised_here(error: OSError) -> bool:
     """Return whether the system or OpenSSL raised this in this file, and not in somebody else's
-    function: that may be a time limit, called by a signal in the middle of a load."""
+    function: that may be a time limit, called by a signal in the middle of a load.
+    """
     trace: Any = error.__traceback__
     while trace.tb_next:
         trace = trace.tb_next
@@ -579,7 +584,8 @@ _RLock: Any = _thread.RLock
 
 class _Slot:
     """The place of the contexts of one recipe. Its lock is held while its files are loaded, and no
-    other is."""
+    other is.
+    """
 
     def __init__(self, makers: list[Any], lent: tuple[Any, ...] | None = None) -> None:
         self.makers = makers
@@ -637,7 +643,8 @@ def _lend(recipe: _Way, makers: list[Any]) -> Any:
 
 def _fitting(slot: _Slot, fingerprints: list[bytes]) -> Any:
     """Return the slot's context, if its files hold the same and its settings are as they were when
-    it was made: code that went round its seal may keep it."""
+    it was made: code that went round its seal may keep it.
+    """
     lent = slot.lent
     if lent and lent[0] == fingerprints and lent[2] == _settings_of(lent[1]):
         return lent[1]
@@ -662,7 +669,8 @@ def _settings_of(context: Any) -> tuple[Any, ...]:
 
 def _read(recipe: _Way) -> list[bytes]:
     """Return what the files of a recipe hold. They are read each time: a process that may no longer
-    read one must not use what was read then, and a file may change without its times."""
+    read one must not use what was read then, and a file may change without its times.
+    """
     texts = []
     for path in recipe.paths:
         # Before it is opened: to open a pipe wakes its writer.
@@ -682,7 +690,8 @@ def _read(recipe: _Way) -> list[bytes]:
 @contextlib.contextmanager
 def _copies(texts: Sequence[bytes]) -> Iterator[Iterator[str]]:
     """Yield the paths of files that hold exactly this, for OpenSSL to load: a file, and where its
-    path leads, may change meanwhile."""
+    path leads, may change meanwhile.
+    """
     with contextlib.ExitStack() as opened:
         names = []
         for text in texts:
@@ -817,7 +826,8 @@ def _in_parent() -> None:
 def _in_child() -> None:
     """Keep what was loaded, if no other thread of the parent could hold a lock of OpenSSL's at the
     moment of the fork; else leave it, and do not free it, since freeing takes locks too. Never
-    keep a client certificate: the child may have been forked to have fewer rights."""
+    keep a client certificate: the child may have been forked to have fewer rights.
+    """
     global _slots, _guard, _single_threaded, _process
     slots = {
         recipe: (slot.makers, slot.lent)

@@ -252,7 +252,8 @@ def advice_on_loop(results):
 
 def advice_on_block(results, names):
     """Return what frees a loop that is blocked. names: the row of the client that is blocked, and
-    what sentences say of its loop."""
+    what sentences say of its loop.
+    """
     advice, saves, socket = [], {}, str(names["socket"])
     for row in results["cures"]:
         if row["verdict"] == FREE:
@@ -292,7 +293,8 @@ def injected_by(injection):
 
 def advice_on_waits(results):
     """Return the advice on waits that stop a loop: of clients that do not await, and of anything
-    else."""
+    else.
+    """
     counts = results["counts"]
     blocked = counts["blocked"]
     if blocked["waiting_s"] < LOOP_BLOCKED_FROM_S:
@@ -452,7 +454,8 @@ def advice_on_counts(results, verdict):
 
 def keep_one(row):
     """Return (line, sentence) of what makes the client of a row of `counted` load once: the
-    program's own call if its line has one, with its arguments."""
+    program's own call if its line has one, with its arguments.
+    """
     line, sentence = KEEP.get(row["client"], _OTHERS)
     both = row["awaits"] and row["awaits"] < row["loads"]
     line, call = with_trust(line, row), None if both else own_call(row)
@@ -477,7 +480,8 @@ def keep_one(row):
 
 def verify_of(row):
     """Return the argument by which a client of httpx takes what httpx.get was given; "" for
-    none."""
+    none.
+    """
     place = row["at"][0][0] if row["at"] else None
     call = (place and call_at(place, CALLS)) or ""
     match = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
@@ -489,7 +493,8 @@ def verify_of(row):
 
 def own_call(row):
     """Return the program's own call that made what is to be kept, as it stands there; None if the
-    line that is named has none, or takes what only a pool of one's own could hold."""
+    line that is named has none, or takes what only a pool of one's own could hold.
+    """
     if not row["at"]:
         return None
     call = call_at(row["at"][0][0], MAKERS.get(row["client"], "").split())
@@ -503,7 +508,8 @@ def own_call(row):
 
 def line_of_context(line, row):
     """Return the line that makes one context: the program's own call, or one with its
-    certificates."""
+    certificates.
+    """
     call = own_call(row) if row["client"] is None else None
     return "context = %s  # once, for all clients" % call if call else with_trust(line, row)
 
@@ -513,7 +519,8 @@ CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
 
 def call_at(place, names):
     """Return the text of a call of one of some functions on a line of a program, "file.py:3", with
-    its arguments, in one line; None if there is none, or it cannot be told."""
+    its arguments, in one line; None if there is none, or it cannot be told.
+    """
     path, _, number = place.rpartition(":")
     lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
     text = "".join(lines)
@@ -538,7 +545,8 @@ def call_at(place, names):
 
 def with_trust(text, row):
     """Return a line that makes a context with the certificates that the program names, if it
-    does."""
+    does.
+    """
     trust = row["trusts"][0][0] if row["trusts"] else None
     default = trust in (None, "system") or trust.startswith("data ") or "certifi" in trust
     named = [os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
@@ -575,7 +583,8 @@ def advice_on_closings(results):
 
 def is_made_anew(row):
     """Return whether each connection of a row of `counted` that asked for its end was made for
-    that."""
+    that.
+    """
     return 0 < row["closers"] == row["closed"].get("program")
 
 
@@ -593,7 +602,8 @@ def trial_of(name, row):
 
 def larger_pool(row):
     """Return (line, sentence) of what would have kept connections that were closed for want of a
-    place, of a row of `counted`; None if none were."""
+    place, of a row of `counted`; None if none were.
+    """
     options = OPTIONS.get(row["client"], {})
     kinds = [kind for kind in wanting(row) if kind in options]
     if not kinds:

@@ -20,7 +20,8 @@ PLACES = 1000
 
 def keep_connections(module):
     """Have sessions of requests share one pool of connections, as one session that is kept would.
-    An adapter of the program's own stays as it is."""
+    An adapter of the program's own stays as it is.
+    """
     adapter, pools = module.HTTPAdapter, {}
     original, leave = adapter.init_poolmanager, adapter.close
 
@@ -39,7 +40,8 @@ def keep_connections(module):
 
 def keep_all_connections(module):
     """Give pools of requests a place for every connection, as a larger one would have, and keep
-    those to every host. An adapter of the program's own stays as it is."""
+    those to every host. An adapter of the program's own stays as it is.
+    """
     adapter = module.HTTPAdapter
     original = adapter.init_poolmanager
 
@@ -108,7 +110,8 @@ def one_context_of_tornado(module):
 
 def one_client_of_botocore(module):
     """Have clients with the same settings share one pool of connections, as one that is kept
-    would."""
+    would.
+    """
     kind, managers = module.URLLib3Session, {}
     original = kind.__init__
 
@@ -216,7 +219,8 @@ def apply_first(changes):
 
 def changes_in(report):
     """Return the names of the changes that a report asks for and that can be applied: clients,
-    "injected", and loops that are to patch."""
+    "injected", and loops that are to patch.
+    """
     ids = [change["id"] for change in report["advice"]]
     changes = [name for name in ill_clients(report) if name in APPLIED]
     if any(
@@ -249,7 +253,8 @@ def ill_clients(report):
 
 def its_own(row):
     """Return what contexts are called that no client makes: those that the program's own lines
-    make, by create_default_context, can be made once from outside."""
+    make, by create_default_context, can be made once from outside.
+    """
     return ITS_OWN if row["default"] == row["contexts"] else "the program's other contexts"
 
 

@@ -42,7 +42,8 @@ IN_A_ROW = 10
 def attach(pid, seconds, share):
     """Return where a running process stands, read from outside: a dictionary with the looks, how
     many of them found a greenlet blocked or a load under way, the stack that shows it, what read it
-    ("by"), and the exit status."""
+    ("by"), and the exit status.
+    """
     if is_gone(pid):
         raise Trouble("there is no process %d" % pid)
     stacks, tool = reader(pid)
@@ -89,7 +90,8 @@ def attach(pid, seconds, share):
 
 def is_gone(pid):
     """Return whether a process has ended; also one whose end nobody has taken note of (a
-    zombie)."""
+    zombie).
+    """
     try:
         os.kill(pid, 0)
     except OSError as error:
@@ -249,7 +251,8 @@ def keeps_loop(thread, loop):
 
 def in_greenlet(frames, files, loop):
     """Return whether a stack is that of a greenlet: eventlet's begin in its own files, gevent's,
-    which are compiled there, with the function that was spawned."""
+    which are compiled there, with the function that was spawned.
+    """
     if "/eventlet/" in files[-1]:
         return True
     in_thread = files[-1].endswith(("/threading.py", "gevent/threadpool.py"))
@@ -259,7 +262,8 @@ def in_greenlet(frames, files, loop):
 
 def is_standard(path):
     """Return whether a file is the standard library's ssl.py or socket.py, and none of a
-    package."""
+    package.
+    """
     packages = ("site-packages", "dist-packages", "/gevent/", "/eventlet/")
     ours = path.endswith(("/ssl.py", "/socket.py"))
     return ours and not any(package in path for package in packages)

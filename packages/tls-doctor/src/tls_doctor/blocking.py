@@ -36,7 +36,8 @@ PATCHES = {
 
 def find_loop():
     """Return (the module of the program's event loop, whether its sockets stand in for the standard
-    ones); (None, False) if there is no loop."""
+    ones); (None, False) if there is no loop.
+    """
     provided = provider(getattr(loaded("socket"), "socket", None))
     loops = [name for name in ("gevent", "eventlet") if loaded(name)]
     loops.sort(key=lambda name: name != provided)  # the one that patched comes first
@@ -45,7 +46,8 @@ def find_loop():
 
 def own_code_uses(package, program):
     """Return whether a module of the program's own, and not only some library, holds a part of a
-    package: a library may import gevent and leave it alone."""
+    package: a library may import gevent and leave it alone.
+    """
     top = str(program).partition(".")[0]
     for name, module in list(sys.modules.items()):
         names = getattr(module, "__dict__", None) or {}  # what is there need not be a module
@@ -83,7 +85,8 @@ def ask(client, server, scheme, delay_s, trial):
 def one_trial(loop, client, server, scheme, delay_s, n):
     """Run n greenlets with a request each, and one whose heart beats as often as the event loop
     lets it; return what happened, as a dictionary. longest_gap_s: by how much the worst beat came
-    late."""
+    late.
+    """
     trial, peaks, errors, beats = server.new_trial(), [], [], [clock()]
 
     def fetch():
@@ -129,7 +132,8 @@ def verdict_of(trials):
 
 def try_out(loop, client, server, scheme, n=2):
     """Run trials until they settle it: {"verdict": BLOCKED, FREE or CANNOT_TELL, "trials",
-    "error"}."""
+    "error"}.
+    """
     trials, verdict, error = [], None, None
     for delay_s in DELAYS_S:
         trial = one_trial(loop, client, server, scheme, delay_s, n)
@@ -166,7 +170,8 @@ def check_way(loop, patched, client, server, imported):
 
 def check_loop(loop, patched, server, imported, watch):
     """Return (client, row of `check_way`) for each client that the program imported, or for a
-    stand-in if it imported none."""
+    stand-in if it imported none.
+    """
     # aiohttp has a loop of its own.
     candidates = [client for client in WAYS if client.kind is not Aiohttp]
     chosen = [client for client in candidates if client.module in topmost(imported)]
@@ -182,7 +187,8 @@ def check_loop(loop, patched, server, imported, watch):
 
 def try_cures(loop, client, server):
     """Return what frees the loop of a client that is blocked, tried in this very process, one after
-    the other: rows of {"cure", "verdict", "wall_s"}. The process is not the same afterwards."""
+    the other: rows of {"cure", "verdict", "wall_s"}. The process is not the same afterwards.
+    """
     rows = []
 
     def note(cure, variant=client):
@@ -220,7 +226,8 @@ def gevents_context(cafile=None):
 
 def is_trapped():
     """Return whether google-auth's adapter for client certificates would inject later: it is made
-    here."""
+    here.
+    """
     adapter = getattr(loaded("google.auth.transport.requests"), "_MutualTlsAdapter", None)
     if adapter is None or injected():
         return False

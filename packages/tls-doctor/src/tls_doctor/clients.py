@@ -124,7 +124,8 @@ class Aiohttp(object):
 class Way(object):
     """A client, as the program has it. once: whether it has a `get` without a session; priced:
     whether a kept connection can be asked for; adapter: whether it goes through one of an own
-    session of the program's."""
+    session of the program's.
+    """
 
     once = priced = adapter = False
 
@@ -172,7 +173,8 @@ def socket_of(response):
 def own_adapters():
     """Return clients that use the program's own https adapters, one for each class that is not
     requests' own: of the sessions that are there now, and of a library that is imported for nothing
-    else."""
+    else.
+    """
     requests = loaded("requests")
     if not hasattr(requests, "Session"):
         return []

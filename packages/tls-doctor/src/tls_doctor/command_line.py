@@ -89,7 +89,8 @@ def without_python(program):
 
 def other_python(spec):
     """Return the Python that runs the program of a run, if that is another than this one, or None:
-    the one that is named, or that of a console script."""
+    the one that is named, or that of a console script.
+    """
     python = spec["python"]
     if python is None and not spec["module"]:
         try:

@@ -313,13 +313,15 @@ def is_kept(row, total):
 
 def at_once(row):
     """Return how many requests of a row of `counted` were under way at once, as far as their
-    handshakes tell: those, or the threads whose connections were open at the same time."""
+    handshakes tell: those, or the threads whose connections were open at the same time.
+    """
     return max(1, row["peak"], min(row["threads"], row["open"], row["connections"]))
 
 
 def wanting(row):
     """Return what the connections of a row of `counted` were closed for want of, again and again:
-    "full" (places in a pool), "evicted" (pools)."""
+    "full" (places in a pool), "evicted" (pools).
+    """
     # Where no connection had a second request, a server closes them, or nobody asked again.
     is_asked_again = (row["requests"] or 0) > row["connections"]
     kinds = ["evicted", "full"] if is_asked_again else ["evicted"]
@@ -328,7 +330,8 @@ def wanting(row):
 
 def is_shared(row, total):
     """Return whether connections of requests, urllib3 or botocore are those of far fewer sessions,
-    pools or clients."""
+    pools or clients.
+    """
     owners = {
         "requests": total["sessions"], "urllib3": total["pools"], "botocore": total["botocores"]
     }.get(row["client"], 0)  # fmt: skip
@@ -337,7 +340,8 @@ def is_shared(row, total):
 
 def growth(spans):
     """Return by how many KiB the memory of a process grew in some spans of time, of [from, to, KiB
-    before, KiB after]. What happens in several that overlap is one growth."""
+    before, KiB after]. What happens in several that overlap is one growth.
+    """
     total_kib, last_end, before_kib, after_kib = 0, None, 0, 0
     for begin, end, start_kib, end_kib in sorted(spans):
         if last_end is None or begin > last_end:
@@ -351,7 +355,8 @@ def longest_queue(handshakes, loads):
     """Return where handshakes waited longest for another of the same context, of {(process,
     context): [{"since", "t", "end", "thread", "by"}, ...]} and the spans of time in which it was
     loaded, {(process, context): [(from, to), ...]}: what `counted` has as "queue"; None if there is
-    none."""
+    none.
+    """
     queues = []
     for key, group in handshakes.items():
         group = sorted(
@@ -422,7 +427,8 @@ def verdict_on(counts, share):
 
 def avoidable(counts):
     """Return (how many loads were not needed, what they took of the CPU in percent), without those
-    of clients of botocore that are kept: nobody can have them load less."""
+    of clients of botocore that are kept: nobody can have them load less.
+    """
     rows = [row for row in counts["clients"] if row["client"] == "botocore" and row["kept"]]
     loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in rows)
     part = sum(row["spare_ms"] for row in rows) / max(counts["spare_ms"], 0.1) if rows else 0
@@ -431,7 +437,8 @@ def avoidable(counts):
 
 def is_broken(counts):
     """Return whether none of a program's connections came through: then it has no fault of
-    loads."""
+    loads.
+    """
     return bool(counts["failures"]) and not counts["handshakes"]
 
 
@@ -465,7 +472,8 @@ def verdict_on_handshakes(counts):
 
 def verdict_on_loop(counts):
     """Return the verdict on loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY if none
-    ran."""
+    ran.
+    """
     on_loop = counts["on_loop"]
     in_a_row = on_loop["longest_ms"] >= HELD_UP_IN_A_ROW_FROM_MS
     long = on_loop["held_ms"] >= HELD_UP_FROM_MS and in_a_row

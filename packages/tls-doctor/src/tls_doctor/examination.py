@@ -148,7 +148,8 @@ def known_clients():
 
 def try_loop(server, spec, watch, imported, over):
     """Return (the results on the event loop, the client that is blocked or None). over: the program
-    has done its work, and nothing but cures is of interest."""
+    has done its work, and nothing but cures is of interest.
+    """
     loop, patched = find_loop()
     results = dict(
         program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
@@ -182,7 +183,8 @@ def look_after(spec):
 
 def examine(path):
     """Run the process of the examined program: read the parameters, and write lines of JSON after
-    them, the last of them the results; then end, whatever the program has left running."""
+    them, the last of them the results; then end, whatever the program has left running.
+    """
     with open(path) as file:
         spec = json.loads(file.readline())
     out, pid = open(path, "a"), os.getpid()

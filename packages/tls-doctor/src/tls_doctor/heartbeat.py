@@ -221,7 +221,8 @@ class Heartbeat(object):
 
     def times(self, thread):
         """Return (seconds in which a thread had a processor or wanted one, the same of all others
-        but this, the processor seconds of the process); None for the first two if nobody tells."""
+        but this, the processor seconds of the process); None for the first two if nobody tells.
+        """
         process = sum(os.times()[:2])
         try:
             number = str(self.numbers[thread])
@@ -254,7 +255,8 @@ def seconds_of(number):
 
 def used_between(start, end):
     """Return (seconds in which the thread ran or wanted to, the same of all others) between two of
-    `Heartbeat.times`. If nobody tells, whatever the process used was the thread's."""
+    `Heartbeat.times`. If nobody tells, whatever the process used was the thread's.
+    """
     process = end[2] - start[2]
     if start[0] is None or end[0] is None:
         return process, 0.0

@@ -98,7 +98,8 @@ def judge(results, spec):
 def seen_at_work(row, counts):
     """Return a row of `check_way` after a run: if nothing is patched, and threads made all its
     connections, there were no greenlets to wait for them. If it ended before its first one, nobody
-    knows whether it would have patched before."""
+    knows whether it would have patched before.
+    """
     if row["verdict"] != UNPATCHED or counts["stood"]["fetched"]:
         return row
     if counts["connections"]:
@@ -124,7 +125,8 @@ def judge_loop(results):
 def judge_greenlets(results):
     """Return BLOCKED if the loop of greenlets was seen to stand still through their replies, in a
     program that uses it, whatever client fetched. (A program may import it in a function, where
-    nothing but its greenlets tells.)"""
+    nothing but its greenlets tells.)
+    """
     stalls, loop = results["counts"]["stood"], results["loop"]
     used = loop and (loop["used"] or stalls["in_greenlets"])
     is_seen = stalls["fetched"] and used and not loop["patched"]
@@ -135,7 +137,8 @@ def judge_greenlets(results):
 
 def judge_asyncio(results):
     """Return BLOCKED if clients that do not await, or anything else that the heartbeat saw, kept
-    others waiting for a loop; FREE if connections were made under one and did not."""
+    others waiting for a loop; FREE if connections were made under one and did not.
+    """
     counts, loop = results["counts"], results["loop"]
     if counts["blocked"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
         return BLOCKED

@@ -32,7 +32,8 @@ def provides():
 
 def provider(value):
     """Return who made a class or function: gevent, eventlet, pyOpenSSL, the standard library, a
-    module."""
+    module.
+    """
     module = str(getattr(value, "__module__", "") or "")
     first = module.split(".")[0]
     if "contrib.pyopenssl" in module or first == "OpenSSL":
@@ -67,7 +68,8 @@ def injected():
 
 def own_context(ssl):
     """Return the SSLContext that ssl itself makes: gevent's and truststore's, which may stand in
-    its place (a .pth file injects truststore into every process), are made of it."""
+    its place (a .pth file injects truststore into every process), are made of it.
+    """
     return [base for base in ssl.SSLContext.__mro__ if base.__module__ == "ssl"][-1]
 
 
@@ -90,7 +92,8 @@ def is_library(path):
 
 def is_package(path):
     """Return whether a file was installed: into site-packages, or elsewhere (pip install --target)
-    with what an installer leaves beside its package."""
+    with what an installer leaves beside its package.
+    """
     if "site-packages" in path or "dist-packages" in path:
         return True
     folder, name = os.path.split(os.path.splitext(path)[0])

@@ -26,7 +26,8 @@ LIBRARIES = {
 
 def is_decorator(package, codes):
     """Return whether a package only wraps the program's functions: it is known for that, or all of
-    its functions that were called take whatever they are given (*args, **kwargs)."""
+    its functions that were called take whatever they are given (*args, **kwargs).
+    """
     return package in DECORATORS or all(code.co_flags & 12 == 12 for code in codes)
 
 

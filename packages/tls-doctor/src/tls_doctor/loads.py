@@ -57,7 +57,8 @@ class Watch(object):
 
 def caller(frame):
     """Return {"file", "line", "text", "from"} of a frame that calls; from: the program's own line
-    above it."""
+    above it.
+    """
     path, line = frame.f_code.co_filename, frame.f_lineno
     origin = {"file": short(path), "line": line, "from": None}
     origin["text"] = readable(linecache.getline(path, line)).strip()
@@ -113,7 +114,8 @@ def count_loads(client, server):
 
 def check_loads(server, imported, watch, deadline):
     """Return a row of `count_loads` for each client that is here. What the program did not import
-    comes last, in our own process alone, and if there is time."""
+    comes last, in our own process alone, and if there is time.
+    """
     rows, candidates = [], [client for client in own_adapters() if client.adapter]
     candidates += sorted(WAYS, key=lambda client: client.module not in imported)
     for client in candidates:
@@ -134,7 +136,8 @@ def check_loads(server, imported, watch, deadline):
 
 def judged_rows(rows, program):
     """Return the rows of loads that count: of the clients that the program imported, or, if no
-    program was named, of requests. A session's own adapter counts for requests as a whole."""
+    program was named, of requests. A session's own adapter counts for requests as a whole.
+    """
     judged = [row for row in rows if row["imported"]]
     if not program:
         judged = judged or [row for row in rows if row["client"] == "requests"]
@@ -147,7 +150,8 @@ def judged_rows(rows, program):
 def bounds(values):
     """Return [least, most] without the very least and the very most: of eleven values those two
     have the median between them with a certainty of 98.8 %, whatever the noise looks like. Of
-    fewer, all."""
+    fewer, all.
+    """
     values = sorted(values)[1:-1] if len(values) >= TURNS else sorted(values)
     return [round(values[0], 2), round(values[-1], 2)]
 
@@ -167,7 +171,8 @@ def certificates_of_a_load():
 
 def cost_of_a_load(results, watch):
     """Return [least, most] milliseconds of one load, as the program or the clients here do it; if
-    none of them does, into a new context of the standard library's."""
+    none of them does, into a new context of the standard library's.
+    """
     import ssl
 
     spent = [ms for row in results["loads"] if row["imported"] for ms in row.get("each_ms", ())]

@@ -128,7 +128,8 @@ class Probes(object):
     def callers(self, frame):
         """Return {"client", "through", "at", "awaits"} of a call: the client that made it, the
         library that the program's own code called, and the line of the program's own code; None for
-        what nobody can tell; and whether it is a client of httpx that awaits."""
+        what nobody can tell; and whether it is a client of httpx that awaits.
+        """
         client, first, through, place, depth = None, None, None, None, 0
         inner, awaits, chain = True, False, []
         while frame is not None and depth < 200:
@@ -186,7 +187,8 @@ class Probes(object):
 
     def locks(self, cls, kind):
         """Note when a class of contexts lets a thread wait that only asks how it is set: urllib3
-        asks before it connects, and truststore 0.10.5 answers when no handshake is under way."""
+        asks before it connects, and truststore 0.10.5 answers when no handshake is under way.
+        """
         for base in set(cls.__mro__) - self.kinds:
             self.kinds.add(base)
             for name in ("verify_mode", "check_hostname"):
@@ -210,7 +212,8 @@ class Probes(object):
 
     def loads(self, kind):
         """Note the certificates that are loaded into contexts of a class. load_default_certs is
-        Python code that ends in one of these two."""
+        Python code that ends in one of these two.
+        """
         for name in ("load_verify_locations", "set_default_verify_paths"):
             self.put(kind, name, self.loading(name, getattr(kind, name)))
 
@@ -255,7 +258,8 @@ class Probes(object):
 
     def hold(self, context, trust):
         """Return how many contexts with these certificates are in use now, with this one: at most,
-        while Python frees them by itself; if it has to be told to, at least."""
+        while Python frees them by itself; if it has to be told to, at least.
+        """
         references, number = self.held.setdefault(trust, {}), self.number(context)
         try:
             references[number] = weakref.ref(context, lambda _: references.pop(number, None))
@@ -349,7 +353,8 @@ class Probes(object):
 
     def still_open(self):
         """Return how many connections of clients are open in this process, of those that have a
-        socket of their own: an event loop's have none, and their loop closes them."""
+        socket of their own: an event loop's have none, and their loop closes them.
+        """
         alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
         return len([connection for connection in alive if descriptor(connection) not in (None, -1)])
 
@@ -365,7 +370,8 @@ class Probes(object):
 
     def failing(self, kind, name):
         """Note what a function of a class ends with that makes a connection, if it makes none and
-        no handshake has told why."""
+        no handshake has told why.
+        """
         function, probes = getattr(kind, name), self
 
         def connect(connection, *args, **kwargs):
@@ -381,7 +387,8 @@ class Probes(object):
 
     def exchanges(self, kind, *sending):
         """Note how often something was sent and answered over the connections of a class, whose
-        functions that send are named: a connection that is kept has many of these."""
+        functions that send are named: a connection that is kept has many of these.
+        """
         for name in sending:
             self.put(kind, name, self.talking(getattr(kind, name), self.sent))
         self.put(kind, "read", self.talking(kind.read, self.answered))
@@ -432,7 +439,8 @@ class Probes(object):
 
     def reaches(self, owner, name):
         """Note what a function ends with that looks for a host or connects to it; and, the first
-        time, that one connected, or was answered."""
+        time, that one connected, or was answered.
+        """
         function, probes = getattr(owner, name), self
 
         def reach(*args, **kwargs):
@@ -498,7 +506,8 @@ class Probes(object):
 
     def turns_of_greenlets(self):
         """Return how many turns the loop of gevent or eventlet has taken in this thread; None if
-        there is none, or if the loop itself asks."""
+        there is none, or if the loop itself asks.
+        """
         hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
         hub = hub_of and hub_of()
         if hub is not None and hub.loop is not None:
@@ -519,7 +528,8 @@ class Probes(object):
 
     def runs(self, kind, name="run_forever", turns=False):
         """Look at the loops of a class of asyncio's, or of one like it, while they run. turns:
-        whether they are counted as the loop takes them."""
+        whether they are counted as the loop takes them.
+        """
         function, probes = getattr(kind, name), self
 
         def run_forever(loop, *args, **kwargs):
@@ -538,7 +548,8 @@ class Probes(object):
 
     def makes_tasks(self, kind):
         """Remember the line of the program that has the loops of a class make a task: a library's
-        task has none of its own."""
+        task has none of its own.
+        """
         function, probes = kind.create_task, self
 
         def create_task(loop, *args, **kwargs):
@@ -553,7 +564,8 @@ class Probes(object):
 
     def line_of(self, frame):
         """Return the line of the program's own code that called; that of the task that did, if
-        none."""
+        none.
+        """
         while frame is not None:
             path, code = frame.f_code.co_filename, frame.f_code
             if path not in self.files:
@@ -622,7 +634,8 @@ class Probes(object):
 
     def hosts(self, kind):
         """Note when a PoolManager makes a pool for a host once more, because it had to give up the
-        one that it had, with a connection that was open."""
+        one that it had, with a connection that was open.
+        """
         original, probes, managers = kind._new_pool, self, weakref.WeakKeyDictionary()
 
         def _new_pool(manager, scheme, host, port, *args, **kwargs):
@@ -745,7 +758,8 @@ class Probes(object):
 
 class counting(object):
     """Counts what happens in this process in a `with` block, in all its threads: `counts`, as
-    `counted` has them, and loads, handshakes, connections and contexts by their names."""
+    `counted` has them, and loads, handshakes, connections and contexts by their names.
+    """
 
     def __enter__(self):
         self._events = []
@@ -1061,7 +1075,8 @@ def named(wrapper, function):
 
 def trust_of(name, args, kwargs):
     """Return what is loaded, so that the same is told from another: a file's path, "system", or a
-    digest of what was given in memory. None for a folder alone, which is read later."""
+    digest of what was given in memory. None for a folder alone, which is read later.
+    """
     if name == "set_default_verify_paths":
         return "system"
     values = dict(kwargs)
@@ -1078,7 +1093,8 @@ def trust_of(name, args, kwargs):
 
 def is_default(caller):
     """Return whether a context is made by create_default_context, called by the program's own
-    code."""
+    code.
+    """
     maker = caller.f_code.co_name == "create_default_context" and caller.f_back
     return bool(maker) and not is_library(maker.f_code.co_filename)
 
@@ -1126,7 +1142,8 @@ def others_wait(loop):
     """Return whether anything else waits for a loop now: a callback, a timer that is due, or a
     socket (of trio, a task or a timer), or whether it serves: then others come, if not now. Of a
     loop that does not tell: whether a socket that is watched waits, or there are other tasks than
-    one and its awaiter."""
+    one and its awaiter.
+    """
     try:
         if hasattr(loop, "deadlines"):
             due = loop.deadlines.next_deadline() <= loop.clock.current_time()
@@ -1143,7 +1160,8 @@ def others_wait(loop):
 
 def watched_sockets():
     """Return what the sockets do that this process's loops watch: a set of "listening" (they serve)
-    and "waiting" (there is something to read). Linux tells; elsewhere it is empty."""
+    and "waiting" (there is something to read). Linux tells; elsewhere it is empty.
+    """
     states, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
     try:
         watched = set()
@@ -1183,7 +1201,8 @@ def descriptor(connection):
 
 def resident_kib():
     """Return the memory that this process holds; if nobody tells at once, the most that it has
-    held."""
+    held.
+    """
     try:
         handle = os.open("/proc/self/statm", os.O_RDONLY)
         try:
@@ -1196,7 +1215,8 @@ def resident_kib():
 
 def queued_ms():
     """Return the milliseconds through which this thread could run and had no processor: on a busy
-    machine that is no wait for an answer. Linux tells; elsewhere 0."""
+    machine that is no wait for an answer. Linux tells; elsewhere 0.
+    """
     try:
         handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
         try:
@@ -1214,7 +1234,8 @@ def current_greenlet():
 
 def greenlets_wait():
     """Return 2 if a greenlet asks, 1 if the main program does while greenlets of the same thread
-    wait, else 0."""
+    wait, else 0.
+    """
     greenlet = current_greenlet()
     if getattr(greenlet, "parent", None) is not None:
         return 2
@@ -1230,7 +1251,8 @@ def current():
 
 def make_lock():
     """Return a lock that no patch of the program's replaces. (To import threading would be too
-    early.)"""
+    early.)
+    """
     try:
         import _thread
     except ImportError:  # as Python 2.7 calls it
@@ -1245,7 +1267,8 @@ def ident():
 
 def make_clocks():
     """Return (the most KiB that this process has held, its processor milliseconds, those of this
-    thread), as functions."""
+    thread), as functions.
+    """
     try:
         import resource
     except ImportError:

@@ -11,7 +11,8 @@ from .basis import OWN_FILE, Trouble
 
 def begin(*arguments, **streams):
     """Start this file again as a process of its own, with the options of this Python. environ: its
-    environment, if not this one's. Raises Trouble where it cannot be started."""
+    environment, if not this one's. Raises Trouble where it cannot be started.
+    """
     import subprocess
 
     check_start()

@@ -60,6 +60,7 @@ def told_of(counter, limits):
 @pytest.fixture
 def tls():
     """Count what the test does in TLS: tls.loads, .handshakes, .connections, .contexts, and all
-    else in the dictionary tls.counts."""
+    else in the dictionary tls.counts.
+    """
     with tls_doctor.counting() as counter:
         yield counter

@@ -139,7 +139,8 @@ def is_there(pid):
 
 def hear():
     """Note the signals that would end the doctor. Returns the list of those that came, and the
-    handlers that were there before."""
+    handlers that were there before.
+    """
     signals = []
     numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
     numbers = [
@@ -157,7 +158,8 @@ def hear_no_more(handlers):
 def wait_for(program, patience, signals):
     """Wait until the program has ended. A signal that would end the doctor ends it; a second one
     ends it at once. signals: see `hear`. Returns why it ended before its time, or None, and the
-    number of the signal, or None."""
+    number of the signal, or None.
+    """
     limit = clock() + patience if patience else None
     reason, kill_at, passed = None, None, 0
     while program.poll() is None:
@@ -395,7 +397,8 @@ kept = []
 
 def module_run(name, main, is_module):
     """Return a function that runs a module as `python -m` does, or calls
-    `package.module:function`."""
+    `package.module:function`.
+    """
     module, colon, function = name.partition(":")
     if not re_name(module) or (colon and not re_name(function)):
         raise Trouble(

@@ -16,7 +16,8 @@ from .words import told
 
 def start_server():
     """Start the server in a process of its own; return it, and its address as `serve` says it.
-    Raises Trouble."""
+    Raises Trouble.
+    """
     import subprocess
 
     process = begin("--serve", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -126,7 +127,8 @@ def listen(certificate_and_key):
 def server_classes():
     """Return the classes of the server. GET /SECONDS/TRIAL takes so long, and is told the most
     requests of that trial that the server had in hand at once. After a trial "last..." the
-    connection is closed."""
+    connection is closed.
+    """
     import threading
 
     try:

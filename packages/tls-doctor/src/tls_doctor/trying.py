@@ -89,7 +89,8 @@ def clients_of(httpx):
 
 def awaiting_clients_of(httpx):
     """Return the same with clients that await, several at once. (As Python 2.7 has to be able to
-    read it.)"""
+    read it.)
+    """
 
     def new_clients(url, trust, number):
         wait = waiting()
@@ -210,7 +211,8 @@ def fetched(client, url, options):
 def botocores(url, trust, clients={}):  # noqa: B006
     """Return a function that fetches with one client that is kept: if the server closes each
     connection, it loads for each. (To make a client takes longer than a load, so it is made once,
-    and priced in neither.)"""
+    and priced in neither.)
+    """
     place, folder, name = url.rsplit("/", 2)
     if place not in clients:
         config = loaded("botocore.config").Config(
@@ -361,7 +363,8 @@ def try_change(path):
 
 def bundle(trust, folder):
     """Return a file of the certificates that the program loaded, and the doctor's; None if
-    unknown."""
+    unknown.
+    """
     if trust == "system":
         import ssl
 

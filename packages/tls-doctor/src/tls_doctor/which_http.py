@@ -12,7 +12,8 @@ HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
 
 def check_http(url, imported):
     """Return which HTTP each client speaks with a URL: two announced HEADs each, none redirected.
-    What is said of the URL is without its password. Without a URL, nobody is asked."""
+    What is said of the URL is without its password. Without a URL, nobody is asked.
+    """
     results = {"url": None, "offers": None, "clients": [], "requests": 0}
     if not url:
         return results

@@ -19,7 +19,8 @@ def short(path):
 
 def readable(value):
     """Return a value as text for a report, also if Python 2.7 has bytes, or text that it cannot
-    say."""
+    say.
+    """
     try:
         text = str(value)
     except Exception:
@@ -45,7 +46,8 @@ def span(pair, digits=1):
 
 def wrapped(text, label="  "):
     """Return a text in lines: in a column beside its label, or a little deeper from the second line
-    on."""
+    on.
+    """
     return textwrap.fill(
         text, 88, initial_indent=label,
         subsequent_indent=" " * len(label) if label.strip() else label + "  ",
