@@ -181,7 +181,8 @@ def _file_of(name: str) -> Path:
 def _this_machine() -> Any:
     from casebook.laboratory import machines
 
-    return machines.of_this_machine(_claims(), _chapters())
+    findings = (finding.as_json() for finding in _findings())
+    return machines.of_this_machine(findings, _chapters())
 
 
 def _chapters() -> dict[str, dict[str, float]]:
@@ -193,13 +194,14 @@ def _chapters() -> dict[str, dict[str, float]]:
     return {stem: asdict(time) for stem, time in timing.read(Book(ROOT)).items()}
 
 
-def _claims() -> list[dict[str, Any]]:
+def _findings() -> list[Any]:
     """Return the findings of the last build; empty before the first."""
+    from casebook.pages import ledger
     from casebook.pages.contents import Book
     from casebook.places import ROOT
 
-    claims_file = Book(ROOT).html / "claims.json"
-    return json.loads(claims_file.read_text()) if claims_file.exists() else []
+    folder = Book(ROOT).html
+    return ledger.read(folder) if (folder / ledger.FINDINGS_FILE).exists() else []
 
 
 def _machine_save(options: Namespace) -> None:
@@ -254,7 +256,7 @@ def _machine_compare(options: Namespace) -> None:
     from casebook.classroom import certificate
     from casebook.findings import side_by_side
 
-    windows = side_by_side.windows(_claims())
+    windows = side_by_side.windows(_findings())
     machines = [side_by_side.judged_today(_machine_of(name), windows) for name in options.file]
     if options.page:
         options.page.write_text(certificate.page(machines, options.title), encoding="utf-8")
