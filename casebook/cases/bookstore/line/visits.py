@@ -17,6 +17,7 @@ from typing import Any
 
 import pandas as pd
 
+from casebook.build import in_build, not_a_measurement
 from casebook.cases.bookstore import opening, readers, stock
 from casebook.cases.bookstore.line import capacity, ends, wire
 from casebook.cases.bookstore.line.capacity import STACK
@@ -205,13 +206,14 @@ _MOST_BOOKS, _VISITS = 100, 4
 
 
 @cache
+@not_a_measurement
 def lines_at_once() -> int:
     """Return how many visits from afar may be made at the same time: LINES where the control takes
     less than a tenth longer beside others of its kind than alone; else 1.
 
     Outside a build it is 1: the control takes longer than a few visits.
     """
-    if not measurements.in_build() or environments.is_another_machine():
+    if not in_build() or environments.is_another_machine():
         return 1
     if capacity.not_here() or not runnable([STACK]):
         return 1
@@ -430,7 +432,7 @@ _OVER = Experiment(
         ),
         stock.FILE,
     ),
-    lacks=capacity.not_here,
+    lacks=not_a_measurement(capacity.not_here),
     tells=capacity.told,
     draws=draws,
 )
