@@ -53,8 +53,9 @@ fresh: $(BOOK)
 test: $(TESTS)
 	@$(PYTEST) $(ARGS)
 
+# What each took says which are slow: tests/support/slow.py.
 test-all: $(TESTS)
-	@$(PYTEST) -m "not nightly" $(ARGS)
+	@$(PYTEST) -m "not nightly" --junitxml _build/tests.xml $(ARGS)
 
 # What test-all has; every release, two at a time, which only counts; and then one after the other
 # what builds real sizes or compares clocks. pytest says 5 where ARGS select nothing.
