@@ -21,14 +21,14 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from casebook.findings import media
-from casebook.laboratory import machines, progress
+from casebook.laboratory import machine_files, progress
 from casebook.laboratory.decisions import OTHERWISE
 from casebook.pages import contents, kernel, staleness
 from casebook.pages.contents import Book
 from casebook.pages.timing import ChapterTime, Timing
 
 #: How many chapters are executed at a time: while one measures alone, the others draw. What they
-#: may measure beside each other is said in casebook/laboratory/beside.py.
+#: may measure beside each other is said in casebook/laboratory/reservation.py.
 LANES = 3
 #: How many of the things that have changed are named.
 MOST_NAMED = 5
@@ -191,7 +191,7 @@ def _answered(
     """
     show = partial(times.show, path.stem)
     notebook, failure = kernel.run(path, book, folder, show, stop, file)
-    notebook.metadata[contents.MACHINE] = machines.read_kept(file).label
+    notebook.metadata[contents.MACHINE] = machine_files.read_kept(file).label
     if missing := not_in_file(notebook):
         times.print_line(path.stem, f"{len(missing)} cells that its file has no answer to")
     return notebook, failure
