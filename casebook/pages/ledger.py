@@ -15,7 +15,7 @@ from casebook.findings.finding import Finding, Rounds, Value
 from casebook.findings.published import Comparison, described
 from casebook.laboratory import error_rates
 from casebook.laboratory.decisions import ERROR, independent
-from casebook.laboratory.machines import Machine
+from casebook.laboratory.machine_files import Machine
 
 #: The file of all findings, beside the pages that include it and in the built book.
 FINDINGS_FILE = "claims.json"

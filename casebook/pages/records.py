@@ -10,8 +10,8 @@ from casebook.errors import BookFailed
 from casebook.findings import media, side_by_side
 from casebook.findings.finding import Finding
 from casebook.findings.published import Comparison
-from casebook.laboratory import machines
-from casebook.pages import ledger, program, upstream
+from casebook.laboratory import machine_files
+from casebook.pages import ledger, program, upstream_page
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
 from casebook.words import LIVE
@@ -28,7 +28,7 @@ class Records:
 
 
 def collect(
-    book: Book, chapters: Sequence[Chapter], machine: machines.Machine | None = None
+    book: Book, chapters: Sequence[Chapter], machine: machine_files.Machine | None = None
 ) -> Records:
     """Gather, check and write what the chapters said into `book.included`.
 
@@ -46,14 +46,14 @@ def collect(
         figures=_unique(chapters, media.FIGURE, "figure"),
         profiles=_unique(chapters, media.PROFILE, "profile"),
     )
-    answers = machine.answers if machine else machines.stored_answers()
+    answers = machine.answers if machine else machine_files.stored_answers()
     files = {
         ledger.FINDINGS_FILE: ledger.claims_json(collected.findings),
         "claims.md": ledger.claims_page(collected.findings),
         "published.md": ledger.published_page(book.published(), collected.comparisons),
         "machines.md": _side_by_side(book, collected.findings, machine, answers),
-        "upstream.md": upstream.page(upstream.load(book.root), "../notebooks/"),
-        "clients.md": upstream.clients(upstream.load(book.root)),
+        "upstream.md": upstream_page.page(upstream_page.load(book.root), "../notebooks/"),
+        "clients.md": upstream_page.clients(upstream_page.load(book.root)),
         "program.md": program.page(book.root, answers),
     }
     files |= {f"{figure['name']}.html": figure["html"] for figure in collected.figures}
@@ -67,7 +67,7 @@ def collect(
 def _side_by_side(
     book: Book,
     findings: list[Finding],
-    machine: machines.Machine | None,
+    machine: machine_files.Machine | None,
     answers: list[dict[str, Any]],
 ) -> str:
     """Write the page *Your machine*: this machine, or that of the file, and those of the book."""
@@ -80,19 +80,21 @@ def _side_by_side(
 
 def _machines(
     findings: list[Finding],
-    machine: machines.Machine | None,
+    machine: machine_files.Machine | None,
     answers: list[dict[str, Any]],
-) -> tuple[machines.Machine, list[machines.Machine]]:
+) -> tuple[machine_files.Machine, list[machine_files.Machine]]:
     """Return the machine of this book with its findings, and those that come with the book."""
     if machine is None:
-        about = {name: fact for name, fact in machines.describe().items() if name != "commit"}
-        own = machines.findings_of(finding.as_json() for finding in findings)
-        first = machines.Machine("this machine", about, answers, own)
+        about = {name: fact for name, fact in machine_files.describe().items() if name != "commit"}
+        own = machine_files.findings_of(finding.as_json() for finding in findings)
+        first = machine_files.Machine("this machine", about, answers, own)
     else:
-        own = machines.findings_of(replace(finding, source=LIVE).as_json() for finding in findings)
-        first = machines.Machine(machine.name, machine.about, machine.answers, own)
+        own = machine_files.findings_of(
+            replace(finding, source=LIVE).as_json() for finding in findings
+        )
+        first = machine_files.Machine(machine.name, machine.about, machine.answers, own)
     windows = side_by_side.windows(findings)
-    further = (recorded for recorded in machines.all_recorded() if recorded.name != first.name)
+    further = (recorded for recorded in machine_files.all_recorded() if recorded.name != first.name)
     return first, [side_by_side.judged_today(other, windows) for other in further]
 
 

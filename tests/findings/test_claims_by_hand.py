@@ -18,7 +18,7 @@ from casebook.laboratory.decisions import (
     Decision,
     Window,
 )
-from casebook.laboratory.machines import Machine
+from casebook.laboratory.machine_files import Machine
 from casebook.pages import ledger
 
 
