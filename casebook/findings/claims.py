@@ -33,7 +33,7 @@ _SIGNS = {HOLDS: "✓", UNDECIDED: "?", OTHERWISE: "✗", NOT_HERE: "–"}
 _GLUED = "application/papermill.record/"
 
 
-def claim(
+def claim(  # noqa: PLR0913 - a chapter's call, each keyword about the finding
     id: str, statement: str, value: Any, holds: bool | None = None, unit: str = "",
     runs: Any = None, column: str = "wall_s", stack: str = "", not_here: str = "",
     also: Sequence[Decision] = (), on: str = "",
