@@ -14,8 +14,8 @@ SOURCE = Path(__file__).resolve().parent / "src" / "tls_doctor"
 #: From what stands alone to what uses it. The text at the top is that of `__init__.py`.
 MODULES = (
     "basis words processes server left_behind importing clients blocking loads libraries counts "
-    "heartbeat probes which_http advice judging report attaching examination trying again running "
-    "schema command_line"
+    "events tally heartbeat probes which_http advice judging report attaching examination trying "
+    "again running schema command_line"
 ).split()
 FIRST = """\
 #!/usr/bin/env python

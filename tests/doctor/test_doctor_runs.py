@@ -560,14 +560,14 @@ def test_the_cpu_is_the_programs_from_where_its_code_begins():
         {"is": "exit", "pid": 2, "cpu": 307, "compiled": 40},
         {"is": "exit", "pid": 1, "cpu": 160, "compiled": 25},
     ]
-    counts = tls_doctor.counts.counted(events)
+    counts = tls_doctor.tally.count_events(events)
     assert (counts["cpu_ms"], counts["compiled_ms"], counts["processes"]) == (50 + 7, 60, 1)
     # The second program has taken the place of the first in its process.
     other = [each | {"pid": 1} for each in events[:2] + events[2:4]]
-    assert tls_doctor.counts.counted(other)["cpu_ms"] == 7
+    assert tls_doctor.tally.count_events(other)["cpu_ms"] == 7
     other.insert(2, {"is": "context", "pid": 1, "cpu": 150, "c": 1, "default": False,
                      "who": {"client": None, "through": None, "at": None}})  # fmt: skip
-    assert tls_doctor.counts.counted(other)["cpu_ms"] == 40 + 7
+    assert tls_doctor.tally.count_events(other)["cpu_ms"] == 40 + 7
 
 
 @pytest.mark.parametrize("first", ["exchange", "begin"])
@@ -1301,7 +1301,7 @@ def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
             events.append((begin, {"is": "begin"} | begun))
             events.append((end, {"is": "end", "h": thread, "ok": True, "t": end}))
         events = [each | {"pid": pid, "cpu": 0} for _, each in sorted(events, key=lambda it: it[0])]
-        return tls_doctor.counts.verdict_on_handshakes(tls_doctor.counts.counted(events))
+        return tls_doctor.counts.verdict_on_handshakes(tls_doctor.tally.count_events(events))
 
     assert verdict((0, 0, 1), (0, 1, 2), (0, 2, 3)) == "one at a time"
     assert verdict((0, 0, 1), (0, 0.1, 1), (0, 0.2, 1)) == "at once"

@@ -453,7 +453,7 @@ def advice_on_counts(results, verdict):
 
 
 def keep_one(row):
-    """Return (line, sentence) of what makes the client of a row of `counted` load once: the
+    """Return (line, sentence) of what makes the client of a client's row load once: the
     program's own call if its line has one, with its arguments.
     """
     line, sentence = KEEP.get(row["client"], _OTHERS)
@@ -582,14 +582,14 @@ def advice_on_closings(results):
 
 
 def is_made_anew(row):
-    """Return whether each connection of a row of `counted` that asked for its end was made for
+    """Return whether each connection of a client's row that asked for its end was made for
     that.
     """
     return 0 < row["closers"] == row["closed"].get("program")
 
 
 def library_between(row):
-    """Return the library that called the client of a row of `counted`; None if the program did."""
+    """Return the library that called the client of a client's row; None if the program did."""
     return row["through"] if row["through"] != row["client"] else None
 
 
@@ -602,7 +602,7 @@ def trial_of(name, row):
 
 def larger_pool(row):
     """Return (line, sentence) of what would have kept connections that were closed for want of a
-    place, of a row of `counted`; None if none were.
+    place, of a client's row; None if none were.
     """
     options = OPTIONS.get(row["client"], {})
     kinds = [kind for kind in wanting(row) if kind in options]

@@ -108,6 +108,45 @@ FAILS = {
 }  # fmt: skip
 
 
+class Record(object):
+    """An object with documented fields.
+
+    FIELDS has of each its name, the function that makes its first value, and what it means. A class
+    of records has `__slots__ = Record.names_of(FIELDS)`, so that a name that is not there is an
+    error. `as_dict` is for the report.
+    """
+
+    __slots__ = ()
+    FIELDS = ()
+
+    def __init__(self, **values):
+        for name, make, _ in self.FIELDS:
+            setattr(self, name, values.pop(name) if name in values else make())
+        if values:
+            raise TypeError("%s has no %s" % (type(self).__name__, ", ".join(sorted(values))))
+
+    @staticmethod
+    def names_of(fields):
+        """Return the names in a table of fields."""
+        return tuple(name for name, _, _ in fields)
+
+    def as_dict(self):
+        """Return the fields as a dictionary, and those of the records in them."""
+        return dict((name, plain(getattr(self, name))) for name, _, _ in self.FIELDS)
+
+
+def plain(value):
+    """Return a value of a record's field as what can be written as JSON."""
+    if isinstance(value, Record):
+        return value.as_dict()
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def nothing():
+    """Return None: the first value of a field that is not known yet."""
+    return None
+
+
 class Trouble(Exception):
     """Why the doctor cannot tell; the text says what to do next."""
 

@@ -1,4 +1,4 @@
-"""What a run did, from the events of its probes."""
+"""What the counts of a run mean."""
 
 from __future__ import division, print_function
 
@@ -40,266 +40,8 @@ CONTEXTS_FROM = 10
 KEPT_CONTEXTS_FROM = 100
 
 
-def counted(events):
-    """Return the counts of a run, a dictionary, from what `Probes` noted, in the order of time.
-
-    processes (that used TLS), cpu_ms (of all, from when their code begins, without compiled_ms, in
-    which Python compiled modules: it does that once); contexts, loads, load_ms; needed: one load
-    for each client, process and set of certificates; spare_ms: what the others took; connections
-    (of clients that began a handshake), handshakes (that came through), failed, peak (handshakes
-    under way at once in one process), under_loop (connections made under a running loop of asyncio
-    or trio); blocked: of such loops, {"by" (asyncio or trio), "times", "s", "waiting_s" (while
-    others waited), "clients", "at"}; silent: of all loops, {"by", "times", "s", "waiting_s" (while
-    others waited), "clients", "at"} of turns that took long while their thread waited, whatever
-    for; heartbeats: the loops that were looked at; own_tls: what was imported and brings TLS of its
-    own; on_loop: of loads under such a loop, {"loads", "spare",
-    "waiting" (while others waited), "ms", "held_ms" (of those), "longest_ms" (in a row), "at"};
-    failures: [what a connection ended with, times]; handshake_ms (of CPU) and handshake_s (from
-    begin to end) of those that ended; http2: rows of {"client", "host", "connections"}, where a
-    host that speaks HTTP/2 was given several by one process; botocores: clients of botocore's;
-    collected, dropped: contexts, and open connections, that were freed only when the doctor had
-    Python collect; truststore: where it was injected; stood: of the loops of greenlets, {"fetched"
-    (whether greenlets did, or the main program while some waited), "in_greenlets" (whether they
-    did themselves), "waits" (that were long), "times" and "s" (through which the loop stood
-    still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
-    that were made; open (connections at once, each process at its most); queue: of the handshakes
-    of one context in one process, where they waited longest for each other from when their sockets
-    were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at once),
-    "handshakes", "waited_s" (while nothing was loaded into it), "behind_s" (of that, while one of
-    another thread was under way)} or None; alive (contexts with the same certificates at once, in
-    one process), context_mib (by which memory grew during loads); clients: a row of {"client",
-    "through", "contexts", "default" (of these, made by create_default_context for the program's own
-    code), "loads", "needed", "connections", "http" (whether the doctor knows the client of all
-    these), "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so
-    many at least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
-    contexts' classes), "awaits" (loads by clients of httpx that await), "full" (connections of
-    urllib3's that were closed because their pool had no place for them), "evicted" (pools that were
-    made again for a host, since their PoolManager keeps fewer than it has hosts), "size" and
-    "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it),
-    "closed" (by "program" or "server": Connection: close), "closers" (how many of http.client's
-    connections were ended so: each may connect again), "closed_at", "open", "peak" (handshakes at
-    once) and "threads" (that made connections)} for each client and each library that called it,
-    the one with the most loads first. kept: its connections are, for several requests each, or each
-    beside the others.
-    """
-    rows, makers, began, first, known_keys, spoken = {}, {}, {}, {}, set(), {}
-    cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
-    loading, memory_spans, programs, holding = {}, {}, set(), {}
-    shaking, since_begun, multiplexed, latest = {}, {}, {}, {}
-    unreached, reached = [], False
-    total = dict(
-        processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
-        connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
-        clients=[],
-        blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": [], "by": "asyncio"},
-        sessions=0, pools=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
-        stood=dict(fetched=False, in_greenlets=False, waits=0, times=0, s=0, clients=[], at=[]),
-        on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "held_ms": 0,
-                 "longest_ms": 0, "at": []},
-        silent={"by": None, "times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": []},
-        heartbeats=[], own_tls=[], failures=[], truststore=[], handshake_ms=0, handshake_s=0,
-        botocores=0, dropped=0, collected=0,
-    )  # fmt: skip
-
-    def row_of(origin):
-        key = origin["client"], origin["through"]
-        if key not in rows:
-            rows[key] = dict(
-                client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
-                connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
-                alive=0, at=[], trusts=[], by=[], awaits=0, full=0, evicted=0, size={}, wanted={},
-                open=0, threads=set(), peak=0, closed={}, closed_at=[], closers=set(),
-            )  # fmt: skip
-        return rows[key]
-
-    for event in events:
-        kind, pid = event["is"], event["pid"]
-        cpu_before, cpu[pid] = cpu.get(pid, 0), max(event["cpu"], cpu.get(pid, 0))
-        starts, context = kind in ("process", "start"), (pid, event.get("c"))
-        compiled_before, compiled[pid] = compiled.get(pid, 0), event.get("compiled", 0)
-        total["compiled_ms"] += 0 if starts else max(0, compiled[pid] - compiled_before)
-        if starts:
-            # Until here it was Python that began, and the doctor. (A program that another has taken
-            # the place of had this process before.)
-            started[pid] = started.get(pid, 0) + cpu[pid] - cpu_before
-            programs.update([pid] if kind == "start" else [])
-        elif kind == "trial":
-            trial_ms += event["ms"]
-        elif kind == "context":
-            makers[context] = first[event["c"]] = event["who"]
-            total["contexts"] += 1
-            row = row_of(event["who"])
-            row["contexts"] += 1
-            row["default"] += event["default"]
-        elif kind == "load":
-            makers[context] = first[event["c"]] = event["who"]
-            row, key = row_of(event["who"]), (pid, event["who"]["client"], event["trust"])
-            for tally in (row, total):
-                tally["loads"] += 1
-                tally["load_ms"] += event["ms"]
-                tally["needed"] += key not in known_keys
-                tally["spare_ms"] += event["ms"] if key in known_keys else 0
-                tally["alive"] = max(tally["alive"], event["alive"])
-            memory_spans.setdefault(pid, []).append([event["since"], event["t"]] + event["kib"])
-            loading.setdefault(context, []).append((event["since"], event["t"]))
-            if event["loop"]:
-                on_loop = total["on_loop"]
-                on_loop["loads"] += 1
-                on_loop["spare"] += key in known_keys
-                on_loop["waiting"] += event["waiting"]
-                on_loop["ms"] = round(on_loop["ms"] + event["ms"], 1)
-                # Loads that follow each other hold the loop up as one.
-                load_start, load_end = event["since"], event["t"]
-                streak = holding.get(pid)
-                if streak is None or load_start - streak[1] > 0.001 * HELD_UP_IN_A_ROW_FROM_MS:
-                    streak = holding[pid] = [load_start, load_end]
-                streak[1] = load_end
-                longest_ms = 1000 * (streak[1] - streak[0])
-                if event["waiting"]:
-                    on_loop["held_ms"] = round(on_loop["held_ms"] + event["ms"], 1)
-                    on_loop["longest_ms"] = round(max(on_loop["longest_ms"], longest_ms), 1)
-                note_place(on_loop["at"], event["who"]["at"])
-            known_keys.add(key)
-            row["awaits"] += bool(event["who"].get("awaits"))
-            note_place(row["at"], event["who"]["at"])
-            note_place(row["trusts"], event["trust"])
-            note_place(row["by"], event["by"])
-        elif kind == "begin":
-            # Made by a process that forked, or before anybody looked.
-            maker = makers.get(context) or (context[1] and first.get(context[1])) or event["who"]
-            began[pid, event["h"]] = {}
-            total["connections"] += 1
-            total["under_loop"] += bool(event["loop"])
-            row = spoken[pid, event["h"]] = row_of(maker)
-            row["connections"] += 1
-            latest[pid, event["who"]["client"]] = row
-            row["http"] = row["http"] and event["http"]
-            under_way[pid] = under_way.get(pid, 0) + 1
-            total["peak"] = max(total["peak"], under_way[pid])
-            opened[pid] = max(opened.get(pid, 0), event.get("open", 1))
-            row["open"] = max(row["open"], event.get("open", 1))
-            row["threads"].add(event.get("thread"))
-            of_row = shaking.setdefault((pid, id(row)), set())
-            of_row.add((pid, event["h"]))
-            row["peak"] = max(row["peak"], len(of_row))
-            since_begun[pid, event["h"]] = event["t"], of_row
-            if event["since"] is not None:
-                span = {name: event[name] for name in ("since", "t", "thread", "by")}
-                began[pid, event["h"]] = dict(span, end=None)
-                shaken.setdefault(context, []).append(began[pid, event["h"]])
-        elif kind == "end" and (pid, event["h"]) in began:
-            began.pop((pid, event["h"]))["end"] = event["t"]
-            total["handshakes" if event["ok"] else "failed"] += 1
-            if not event["ok"]:
-                note_place(total["failures"], event.get("why"))
-            under_way[pid] -= 1
-            start, of_row = since_begun.pop((pid, event["h"]))
-            of_row.discard((pid, event["h"]))
-            total["handshake_ms"] += event.get("ms", 0)
-            total["handshake_s"] += event["t"] - start
-            if event.get("alpn") == "h2" and event.get("host"):
-                key = pid, spoken[pid, event["h"]]["client"], event["host"]
-                multiplexed[key] = multiplexed.get(key, 0) + 1
-        elif kind == "exchange" and (pid, event["h"]) in spoken:
-            spoken[pid, event["h"]]["exchanges"] += event["n"]
-        elif kind in ("full", "evicted"):
-            row = row_of(makers.get(context) or event["who"])
-            row[kind] += 1
-            for name in ("size", "wanted"):
-                row[name][kind] = max(event[name], row[name].get(kind, 0))
-        elif kind in ("session", "pool", "botocore"):
-            total[kind + "s"] += 1
-        elif kind == "request" and (context in makers or event["c"] in first):
-            row = row_of(makers.get(context) or first[event["c"]])
-            row["requests"] = 1 + (row["requests"] or 0)
-        elif kind == "block":
-            blocked = total["blocked"]
-            blocked["times"] += 1
-            blocked["by"] = event["by"]
-            blocked["s"] = round(blocked["s"] + event["s"], 4)
-            blocked["waiting_s"] = round(blocked["waiting_s"] + event["waiting"] * event["s"], 4)
-            note_place(blocked["clients"], event["who"]["client"])
-            note_place(blocked["at"], event["who"]["at"])
-        elif kind == "silence":
-            silent = total["silent"]
-            silent["times"] += 1
-            silent["by"] = event["by"]
-            silent["s"] = round(silent["s"] + event["s"], 4)
-            if event["waiting"]:
-                silent["waiting_s"] = round(silent["waiting_s"] + event["s"], 4)
-                note_place(silent["clients"], event["who"]["client"])
-                note_place(silent["at"], event["who"]["at"])
-        elif kind == "closing":
-            row = row_of(makers.get(context) or event["who"])
-            if not row["connections"]:  # its client got the program's own context
-                row = latest.get((pid, event["who"]["client"]), row)
-            row["closed"][event["by"]] = row["closed"].get(event["by"], 0) + 1
-            note_place(row["closed_at"], event["who"]["at"])
-            row["closers"].update([(pid, event["h"])] if event.get("h") else [])
-        elif kind == "collected":
-            total["dropped"] += event["connections"]
-            total["collected"] += event["contexts"]
-        elif kind == "failed":
-            note_place(total["failures"], event["why"])
-        elif kind == "unreached":
-            note_place(unreached, event["why"])
-        elif kind == "reached":
-            reached = True
-        elif kind == "truststore":
-            total["truststore"].append(event["where"])
-        elif kind == "heartbeat" and event["by"] not in total["heartbeats"]:
-            total["heartbeats"].append(event["by"])
-        elif kind == "own tls" and event["name"] not in total["own_tls"]:
-            total["own_tls"].append(event["name"])
-        elif kind == "greenlet":
-            total["stood"]["fetched"] = True
-            total["stood"]["in_greenlets"] |= event["itself"]
-        elif kind == "wait":
-            stalls = total["stood"]
-            stalls["waits"] += 1
-            if event["stood"]:
-                stalls["times"] += 1
-                stalls["s"] = round(stalls["s"] + event["s"], 4)
-                note_place(stalls["clients"], event["who"]["client"])
-                note_place(stalls["at"], event["who"]["at"])
-        elif kind == "injection":
-            total["injections"].append(event["where"])
-        elif kind in ("uncounted", "unprobed"):
-            total[kind].append(event["why"])
-    if not (reached or total["connections"]):  # else others than those that are counted were meant
-        total["failures"] += unreached
-    total["context_mib"] = sum(growth(spans) for spans in memory_spans.values()) / 1024
-    total["queue"], total["open"] = longest_queue(shaken, loading), sum(opened.values())
-    total["processes"] = len(set(pid for pid, _ in makers) | set(under_way) | programs)
-    total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
-    total["clients"] = sorted(rows.values(), key=lambda row: (-row["loads"], -row["connections"]))
-    for tally in total["clients"] + [total]:
-        for name in ("load_ms", "spare_ms", "cpu_ms", "compiled_ms", "context_mib"):
-            if name in tally:
-                tally[name] = round(tally[name], 1)
-    whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
-    total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
-    total["handshake_ms"] = round(total["handshake_ms"], 1)
-    total["handshake_s"] = round(total["handshake_s"], 3)
-    largest = {}  # another process has to connect for itself
-    for (_, client, host), number in multiplexed.items():
-        largest[client, host] = max(number, largest.get((client, host), 0))
-    several = [(number,) + key for key, number in largest.items() if number >= TOO_MANY_H2_FROM]
-    total["http2"] = [
-        {"client": client, "host": host, "connections": number}
-        for number, client, host in sorted(several, key=lambda triple: -triple[0])
-    ]
-    for row in total["clients"]:
-        row["threads"], row["closers"] = len(row["threads"]), len(row["closers"])
-        row["kept"] = is_kept(row, total)
-    ill = [row for row in total["clients"] if not row["kept"]]
-    total["again"] = sum(row["loads"] - row["needed"] for row in ill)
-    total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
-    return total
-
-
 def is_kept(row, total):
-    """Return whether the connections of a row of `counted` are kept."""
+    """Return whether the connections of a client's row are kept."""
     side_by_side = row["connections"] <= total["open"]  # each was made beside the others
     # Threads that share a client have one each: one that finds no place in its pool is closed.
     if is_shared(row, total) and (side_by_side or row["connections"] <= row["threads"]):
@@ -312,14 +54,14 @@ def is_kept(row, total):
 
 
 def at_once(row):
-    """Return how many requests of a row of `counted` were under way at once, as far as their
+    """Return how many requests of a client's row were under way at once, as far as their
     handshakes tell: those, or the threads whose connections were open at the same time.
     """
     return max(1, row["peak"], min(row["threads"], row["open"], row["connections"]))
 
 
 def wanting(row):
-    """Return what the connections of a row of `counted` were closed for want of, again and again:
+    """Return what the connections of a client's row were closed for want of, again and again:
     "full" (places in a pool), "evicted" (pools).
     """
     # Where no connection had a second request, a server closes them, or nobody asked again.
@@ -354,7 +96,7 @@ def growth(spans):
 def longest_queue(handshakes, loads):
     """Return where handshakes waited longest for another of the same context, of {(process,
     context): [{"since", "t", "end", "thread", "by"}, ...]} and the spans of time in which it was
-    loaded, {(process, context): [(from, to), ...]}: what `counted` has as "queue"; None if there is
+    loaded, {(process, context): [(from, to), ...]}: the "queue" of `Counts`; None if there is
     none.
     """
     queues = []

@@ -5,25 +5,7 @@ JSON to a file, which is still there when the program is killed. Nothing is impo
 module is probed when the program has imported it. What the program gets, and what it raises, is as
 without.
 
-Events, by "is": process (it begins), context (c, default), load (c, ms, kib: the memory before it
-and after, alive, loop, waiting, trust, by, who, t, since), begin and end of a handshake (h, c, ok,
-loop, t, since, thread, by, http), exchange (h, n: so many more, of something sent and an answer;
-none of HTTP/2), request (c, where http.client tells), session (of requests, the first time that it
-asks by HTTPS), pool (a PoolManager that is not of requests), full (c, who: a connection was closed
-because its pool of urllib3's had no place for it; size, and wanted, the most of it in use at once),
-evicted (who: a PoolManager makes a pool for a host again, having given up the one with an open
-connection; size, and wanted, its hosts), trial (ms, of the doctor's own), block (s, waiting, who,
-by), wait (of a greenlet: s, stood, who), greenlet (itself: whether a greenlet waits for a client,
-or the main program while greenlets wait; each the first time), injection (where), truststore (where
-it is injected), failed (why: no connection was made), unreached (why: no host was found, or it did
-not let itself be connected to; until, once in a process, reached: one did), loop (name), heartbeat
-(by: such a loop is looked at), silence (s, waiting, who, by: a turn of it that took so long while
-its thread waited), own tls (name: what brings it is imported). c and h are numbers of contexts and
-connections; who is what `callers` tells; t, and since, from when it was wanted (a load: from when
-it ran, to t), are seconds; by is the module of its class; default: the program's own code called
-create_default_context for it; http: its client is one that the doctor knows. Each has the "pid" of
-its process, and "cpu", the milliseconds that this has used without those in which it compiled
-modules: "compiled".
+What is noted stands in EVENTS (events.py).
 """
 
 from __future__ import division, print_function
@@ -37,11 +19,12 @@ import time
 import weakref
 
 from .basis import OWN_FILE, OWN_TLS, PY2, clock
-from .counts import CONTEXTS_FROM, KEPT_FROM, counted
+from .counts import CONTEXTS_FROM, KEPT_FROM
 from .heartbeat import Beats, Greenlets, Heartbeat, Turns
 from .left_behind import is_library, is_package, own_context
 from .libraries import is_decorator
 from .loads import caller
+from .tally import count_events
 from .words import readable, short, told
 
 #: The clients that the doctor knows, as their packages are called.
@@ -758,7 +741,7 @@ class Probes(object):
 
 class counting(object):
     """Counts what happens in this process in a `with` block, in all its threads: `counts`, as
-    `counted` has them, and loads, handshakes, connections and contexts by their names.
+    `Counts` has them, and loads, handshakes, connections and contexts by their names.
     """
 
     def __enter__(self):
@@ -779,7 +762,7 @@ class counting(object):
 
     @property
     def counts(self):
-        return counted(list(self._events))
+        return count_events(list(self._events))
 
     def __getattr__(self, name):
         if name in ("loads", "handshakes", "connections", "contexts"):

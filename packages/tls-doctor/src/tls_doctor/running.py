@@ -11,12 +11,13 @@ import time
 
 from .again import apply_first, to_apply
 from .basis import OWN_FILE, PY2, REPEATED, Trouble, clock
-from .counts import counted, verdict_on
+from .counts import verdict_on
 from .examination import look_after
 from .left_behind import is_library
 from .probes import Probes, process_ms
 from .processes import begin
 from .server import dismiss, start_server
+from .tally import count_events
 from .trying import try_changes
 from .words import readable, short, told
 
@@ -211,7 +212,7 @@ def found_in(events, spec, status, reason):
         if event["is"] == "found":
             results.update(event["found"])
             tried = True
-    counts = counted(events)
+    counts = count_events(events)
     raised = [event["why"] for event in events if event["is"] == "raised"]
     results["injections"] = counts.pop("injections")
     results["ended"] = {"status": status, "why": reason, "raised": raised[0] if raised else None}
