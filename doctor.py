@@ -210,11 +210,11 @@ class Record(object):
 
     FIELDS has of each its name, the function that makes its first value, and what it means. A class
     of records has `__slots__ = Record.names_of(FIELDS)`, so that a name that is not there is an
-    error. `as_dict` is for the report.
+    error. `as_dict` is for the report, which leaves out those of OPTIONAL that are None.
     """
 
     __slots__ = ()
-    FIELDS = ()
+    FIELDS = OPTIONAL = ()
 
     def __init__(self, **values):
         for name, make, _ in self.FIELDS:
@@ -229,7 +229,11 @@ class Record(object):
 
     def as_dict(self):
         """Return the fields as a dictionary, and those of the records in them."""
-        return dict((name, plain(getattr(self, name))) for name, _, _ in self.FIELDS)
+        values = dict((name, plain(getattr(self, name))) for name, _, _ in self.FIELDS)
+        for name in self.OPTIONAL:
+            if values[name] is None:
+                del values[name]
+        return values
 
 
 def plain(value):
@@ -402,7 +406,7 @@ def start_server():
     return process, address
 
 
-def needed(address):
+def require_listening(address):
     """Return the address of the server. Raises Trouble if it could not listen."""
     if address["https"] is None:
         raise Trouble(
@@ -412,7 +416,7 @@ def needed(address):
     return address
 
 
-def dismiss(server):
+def stop_server(server):
     """End the server of one's own, if it has not ended by itself."""
     try:
         server.communicate(b"0\n")  # no group is left to be ended
@@ -1072,7 +1076,7 @@ def try_out(loop, client, server, scheme, n=2):
     return {"verdict": verdict or CANNOT_TELL, "trials": trials, "error": error}
 
 
-def check_way(loop, patched, client, server, imported):
+def check_client(loop, patched, client, server, imported):
     """Check whether a TLS read of this client blocks the loop, with plain HTTP as the control."""
     row = {"client": client.name, "imported": imported, "socket": None, "https": None, "http": None}
     try:
@@ -1090,7 +1094,7 @@ def check_way(loop, patched, client, server, imported):
 
 
 def check_loop(loop, patched, server, imported, watch):
-    """Return (client, row of `check_way`) for each client that the program imported, or for a
+    """Return (client, row of `check_client`) for each client that the program imported, or for a
     stand-in if it imported none.
     """
     # aiohttp has a loop of its own.
@@ -1103,7 +1107,9 @@ def check_loop(loop, patched, server, imported, watch):
         client for client in candidates[:3] if not chosen and watch and bring(client.module)
     ]
     clients = chosen or (stand_ins + [STANDARD])[:1]
-    return [(client, check_way(loop, patched, client, server, bool(chosen))) for client in clients]
+    return [
+        (client, check_client(loop, patched, client, server, bool(chosen))) for client in clients
+    ]
 
 
 def try_cures(loop, client, server):
@@ -1320,15 +1326,15 @@ def certificates_of_a_load():
         return None
 
 
-def cost_of_a_load(results, watch):
+def cost_of_a_load(rows, watch):
     """Return [least, most] milliseconds of one load, as the program or the clients here do it; if
     none of them does, into a new context of the standard library's.
     """
     import ssl
 
-    spent = [ms for row in results["loads"] if row["imported"] for ms in row.get("each_ms", ())]
+    spent = [ms for row in rows if row["imported"] for ms in row.get("each_ms", ())]
     spent = spent or (watch.loads if watch else [])
-    spent = spent or [ms for row in results["loads"] for ms in row.get("each_ms", ())]
+    spent = spent or [ms for row in rows for ms in row.get("each_ms", ())]
     spent = spent or loads_of(lambda: [ssl.create_default_context() for _ in range(TURNS)])[0]
     return bounds(spent) if spent else None
 
@@ -4000,35 +4006,37 @@ def advise(name, saves="", **values):
     return dict(texts, chapter=chapter(number))
 
 
-def advice_on_loop(results):
+def advice_on_loop(examination):
     advice, of_block = [], []
-    for row in results["clients"]:
-        loop, error = results["loop"]["name"], readable(row["error"]).lower()
+    for row in examination.clients:
+        loop, error = examination.loop["name"], readable(row["error"]).lower()
         names = dict(row, loop=loop, patch=PATCHES[loop])
         if row["verdict"] == UNPATCHED:
             advice.append(advise("patch", **names))
         elif row["verdict"] == CANNOT_TELL and any(sign in error for sign in LATE_PATCH):
             advice.append(advise("patch-first", **names))
         elif row["verdict"] == BLOCKED and row["imported"]:
-            of_block = of_block or advice_on_block(results, names)
-    trap = [advise("trap", package=UPGRADES["google/auth/"])] if results["trap"] else []
+            of_block = of_block or advice_on_block(examination, names)
+    trap = [advise("trap", package=UPGRADES["google/auth/"])] if examination.trap else []
     return advice + of_block + trap
 
 
-def advice_on_block(results, names):
+def advice_on_block(examination, names):
     """Return what frees a loop that is blocked. names: the row of the client that is blocked, and
     what sentences say of its loop.
     """
     advice, saves, socket = [], {}, str(names["socket"])
-    for row in results["cures"]:
+    for row in examination.cures:
         if row["verdict"] == FREE:
             numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], row["wall_s"])
             text = "two requests that take %.1f s each: %.2f s now, %.2f s with it"
             saves[row["cure"]] = text % numbers
-    providers = dict((row["name"], row["by"]) for row in results["provides"])
+    providers = dict((row["name"], row["by"]) for row in examination.provides)
     if providers.get("urllib3's SSLContext") == "pyOpenSSL":
         cure = "extract_from_urllib3()"
-        injection = results["injections"][-1] if results["injections"] else {"file": "", "text": ""}
+        injection = (
+            examination.injections[-1] if examination.injections else {"file": "", "text": ""}
+        )
         names.update(injection, by=injected_by(injection))
         packages = [UPGRADES[place] for place in UPGRADES if injection["file"].startswith(place)]
         names["package"] = "".join(packages)
@@ -4056,11 +4064,11 @@ def injected_by(injection):
     return sentence
 
 
-def advice_on_waits(results):
+def advice_on_waits(examination):
     """Return the advice on waits that stop a loop: of clients that do not await, and of anything
     else.
     """
-    counts = results["counts"]
+    counts = examination.counts
     blocked = counts["blocked"]
     if blocked["waiting_s"] < LOOP_BLOCKED_FROM_S:
         blocked = counts["silent"]
@@ -4081,11 +4089,11 @@ def advice_on_waits(results):
     return [advise("asyncio", to_thread=functions.get(blocked["by"], "asyncio.to_thread"), **names)]
 
 
-def advice_on_failures(results):
+def advice_on_failures(examination):
     """Return the advice if no connection came through, as far as the reason is known."""
-    loop, counts = results["loop"], results.get("counts") or {}
+    loop, counts = examination.loop, examination.counts or {}
     # The injection that came second is in ssl; urllib3 may have kept the first.
-    provided = any("truststore" in str(row["class"]) for row in results["provides"])
+    provided = any("truststore" in str(row["class"]) for row in examination.provides)
     if loop and loop["patched"] and (counts.get("truststore") or provided):
         return [advise("not-together", loop=loop["name"], remove=INJECTS)]
     return []
@@ -4099,12 +4107,12 @@ _OF_TRUSTSTORE = (
 )
 
 
-def of_lock(results, module):
+def of_lock(examination, module):
     """Return whose lock handshakes wait for, and what to change, for sockets of a module."""
     names = {"remove": ""}
     if "truststore" in module:
         names["whose"] = _OF_TRUSTSTORE
-        if is_injected(results):  # and ssl.create_default_context() makes truststore's, too
+        if is_injected(examination):  # and ssl.create_default_context() makes truststore's, too
             names.update(remove=INJECTS, line="")
     elif module == "ssl":
         names["whose"] = " ssl holds none: it is the program's own, or that of a class of its own."
@@ -4115,21 +4123,21 @@ def of_lock(results, module):
     return names
 
 
-def is_injected(results):
+def is_injected(examination):
     """Return whether truststore, or the copy of it in pip, is in the place of ssl's contexts."""
     return any(
         row["name"] == "ssl.SSLContext" and "truststore" in str(row["class"])
-        for row in results["provides"]
+        for row in examination.provides
     )
 
 
-def advice_on_others(results, verdicts):
+def advice_on_others(examination, verdicts):
     """Return the advice on the illnesses of the fourth case."""
-    counts, advice = results["counts"], []
+    counts, advice = examination.counts, []
     line = "context = ssl.create_default_context()  # once, for all clients"
     if verdicts["handshakes"] == ONE_AT_A_TIME:
         names = dict(counts["queue"], line=line, whose="")
-        names.update(of_lock(results, names["by"]))
+        names.update(of_lock(examination, names["by"]))
         advice.append(advise("lock", **names))
     if verdicts["loads on the loop"] == HELD_UP:
         names = dict(
@@ -4158,17 +4166,17 @@ def place_in(places):
     return ", at %s" % places[0][0] if places else ""
 
 
-def advice_on_counts(results, verdict):
+def advice_on_counts(examination, verdict):
     """Yield the advice on a run's loads, first what risks nothing."""
-    rows = [row for row in results["counts"]["clients"] if row["loads"] > row["needed"] + 1]
+    rows = [row for row in examination.counts["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
-    injected = is_injected(results)
-    for change in advice_on_closings(results):
+    injected = is_injected(examination)
+    for change in advice_on_closings(examination):
         yield change
     for row in rows:
         larger, keep = larger_pool(row), keep_one(row)
-        if row["client"] in ("requests", "botocore") and is_shared(row, results["counts"]):
+        if row["client"] in ("requests", "botocore") and is_shared(row, examination.counts):
             keep = None  # one Session for many connections: it is kept
         if row["client"] != "requests" and larger:
             keep = None
@@ -4194,14 +4202,14 @@ def advice_on_counts(results, verdict):
             line, sentence = pair
             if injected:
                 sentence += " (truststore loads the system's once more in each handshake.)"
-            tried = results.get("tried", {}).get(trial_of(name, row))
+            tried = (examination.tried or {}).get(trial_of(name, row))
             if verdict == REPEATED and not tried:
                 sentence += " What that saves could not be tried, so nothing is promised."
             saves = saves_of(tried) if tried else ""
             if tried and tried["then"]["loads"] >= tried["now"]["loads"]:
                 sentence, saves = sentence + NO_FEWER % tried["at_once"], ""
             yield advise(name, saves, **dict(names, line=line, sentence=sentence))
-    for host in results["counts"]["http2"]:
+    for host in examination.counts["http2"]:
         line = MULTIPLEXED.get(host["client"], "")
         yield advise("one-connection", **dict(host, line=line, client=host["client"] or "A client"))
     # pyOpenSSL brings another OpenSSL than Python's.
@@ -4209,9 +4217,9 @@ def advice_on_counts(results, verdict):
     costly = [row for row in costly if row["load_ms"] >= DEAR_FROM_MS * row["loads"]]
     modules = [module for row in costly for module, _ in row["by"]]
     names = set("pyOpenSSL" if module.startswith("OpenSSL") else "ssl" for module in modules)
-    if any(" 3.0." in str(results["openssl"].get(name)) for name in names):
+    if any(" 3.0." in str(examination.openssl.get(name)) for name in names):
         yield advise("another-openssl")
-    python = tuple(int(part) for part in results["python"].split(".")[:2])
+    python = tuple(int(part) for part in examination.python.split(".")[:2])
     if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not injected:
         cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
         yield advise("share-context", line=cure)
@@ -4323,9 +4331,9 @@ def with_trust(text, row):
     return text.replace("ssl.create_default_context()", context)
 
 
-def advice_on_closings(results):
+def advice_on_closings(examination):
     """Yield the advice on connections that are ended with each reply."""
-    counts = results["counts"]
+    counts = examination.counts
     for row in counts["clients"]:
         side = max(row["closed"], key=row["closed"].get) if row["closed"] else None
         if (
@@ -4341,7 +4349,7 @@ def advice_on_closings(results):
             loads=several(row["loads"], "load"), ms=share * counts["handshake_ms"],
             s=share * counts["handshake_s"], keep=EACH_ONCE if is_made_anew(row) else "",
         )  # fmt: skip
-        tried = results.get("tried", {}).get("connection-close")
+        tried = (examination.tried or {}).get("connection-close")
         saves = saves_of(tried) if tried and side == "program" else ""
         yield advise("connection-close" if side == "program" else "server-closes", saves, **names)
 
@@ -4395,22 +4403,22 @@ def requests_of(tried):
     return text + (", %d at once" % tried["at_once"] if tried["at_once"] > 1 else "")
 
 
-def advice_on_trials(results):
+def advice_on_trials(examination):
     """Return the advice on trials, of a program that nobody has seen at work."""
     repeated = [
-        row for row in judged_rows(results["loads"], results["program"]) if not row["error"]
+        row for row in judged_rows(examination.loads, examination.program) if not row["error"]
     ]
     repeated = [
         row["client"] for row in repeated if sum(row["by_connection"]) >= 3 or row["by_call"]
     ]
     if repeated:
         clients = " and ".join(repeated)
-        return [advise("run-it", clients=clients, program=results["program"] or "your_program.py")]
+        return [advise("run-it", clients=clients, program=examination.program or "your_program.py")]
     return []
 
 
-def advice_on_http(results):
-    http = results["http"]
+def advice_on_http(examination):
+    http = examination.http
     old = [row for row in http["clients"] if str(row["version"]).startswith("HTTP/1")]
     if http["offers"] != "h2" or not old or old[0]["error"]:
         return []
@@ -4426,63 +4434,65 @@ def advice_on_http(results):
 RISKS_NOTHING = ("connection-close", "keep-one", "larger-pool")
 
 
-def judge(results, spec):
-    """Add verdicts, advice, the exit status and what it rests on to the results.
+def judge(examination, spec):
+    """Return the report on an examination: with verdicts, advice, the exit status and its basis.
 
     Only a run has "counts"; without, the loads are advice, and the exit status says nothing of
     them.
     """
-    counts = results.get("counts")
+    counts = examination.counts
     if counts:
-        results = dict(results, clients=[seen_at_work(row, counts) for row in results["clients"]])
-    advice = advice_on_loop(results)
-    results = dict(results, known_to_the_doctor=sorted(set(KNOWN.values())))
-    own_tls = counts["own_tls"] if counts else results["own_tls"]
+        examination.clients = [seen_at_work(row, counts) for row in examination.clients]
+    advice = advice_on_loop(examination)
+    own_tls = counts["own_tls"] if counts else examination.own_tls
     if counts:
-        loop = worst([judge_loop(results), judge_greenlets(results), judge_asyncio(results)])
+        loop = worst(
+            [judge_loop(examination), judge_greenlets(examination), judge_asyncio(examination)]
+        )
         loads = verdict_on(counts, spec["share"])
-        if judge_asyncio(results) == BLOCKED:
-            advice += advice_on_waits(results)
+        if judge_asyncio(examination) == BLOCKED:
+            advice += advice_on_waits(examination)
         other_verdicts = {
             "loads on the loop": verdict_on_loop(counts), "contexts": verdict_on_contexts(counts),
             "handshakes": verdict_on_handshakes(counts),
         }  # fmt: skip
         if is_broken(counts):
             other_verdicts = dict.fromkeys(other_verdicts, DOES_NOT_APPLY)
-            further = advice_on_failures(results)
+            further = advice_on_failures(examination)
         else:
-            further = advice_on_others(results, other_verdicts) + list(
-                advice_on_counts(results, loads)
+            further = advice_on_others(examination, other_verdicts) + list(
+                advice_on_counts(examination, loads)
             )
         # What risks nothing comes first.
         advice += sorted(further, key=lambda change: change["id"] not in RISKS_NOTHING)
     else:
-        loop, loads = judge_loop(results), UNCOUNTED if results["known"] else UNSEEN
-        advice += advice_on_trials(results)
+        loop, loads = judge_loop(examination), UNCOUNTED if examination.known else UNSEEN
+        advice += advice_on_trials(examination)
         failed = [
-            row for row in results["clients"] if row["verdict"] == CANNOT_TELL and row["error"]
+            row for row in examination.clients if row["verdict"] == CANNOT_TELL and row["error"]
         ]
         if failed and not advice:
-            advice = advice_on_failures(results)
+            advice = advice_on_failures(examination)
     if loop == FREE and own_tls and not (counts and counts["heartbeats"]):
         loop = CANNOT_TELL  # what was tried is the clients that the doctor knows
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(other_verdicts)
     statuses = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in spec["fail_on"]]
-    if counts and results["ended"]["raised"]:
+    if counts and examination.ended["raised"]:
         statuses.append(2)
     status = 1 if 1 in statuses else max(statuses)
-    if counts and results["ended"]["signal"]:
-        status = 128 + results["ended"]["signal"]
+    if counts and examination.ended["signal"]:
+        status = 128 + examination.ended["signal"]
     return dict(
-        results, verdicts=verdicts, advice=advice + advice_on_http(results),
-        share_stated=spec["share"], exit_status=status,
+        examination.as_dict(), verdicts=verdicts, advice=advice + advice_on_http(examination),
+        known_to_the_doctor=sorted(set(KNOWN.values())), share_stated=spec["share"],
+        exit_status=status,
     )  # fmt: skip
 
 
 def seen_at_work(row, counts):
-    """Return a row of `check_way` after a run: if nothing is patched, and threads made all its
+    """Return a row of `check_client` after a run: if nothing is patched, and threads made all its
     connections, there were no greenlets to wait for them. If it ended before its first one, nobody
     knows whether it would have patched before.
     """
@@ -4493,27 +4503,27 @@ def seen_at_work(row, counts):
     return dict(row, verdict=CANNOT_TELL, error="no connection was made before the program ended")
 
 
-def judge_loop(results):
-    if results.get("untried"):
+def judge_loop(examination):
+    if examination.untried:
         return CANNOT_TELL
-    verdicts = [row["verdict"] for row in results["clients"]]
-    if verdicts and not results["clients"][0]["imported"]:
+    verdicts = [row["verdict"] for row in examination.clients]
+    if verdicts and not examination.clients[0]["imported"]:
         # A stand-in for a client that may come later: nothing of the program's was seen to block.
         stands_for = {UNPATCHED: DOES_NOT_APPLY, BLOCKED: CANNOT_TELL}
     else:
         # With nothing patched, greenlets that fetch block the loop; whether there are any is told
         # by who imported gevent: the program, or a library that may leave it alone.
-        used = results["loop"] and results["loop"]["used"]
+        used = examination.loop and examination.loop["used"]
         stands_for = {UNPATCHED: BLOCKED if used else CANNOT_TELL}
     return worst([stands_for.get(verdict, verdict) for verdict in verdicts])
 
 
-def judge_greenlets(results):
+def judge_greenlets(examination):
     """Return BLOCKED if the loop of greenlets was seen to stand still through their replies, in a
     program that uses it, whatever client fetched. (A program may import it in a function, where
     nothing but its greenlets tells.)
     """
-    stalls, loop = results["counts"]["stood"], results["loop"]
+    stalls, loop = examination.counts["stood"], examination.loop
     used = loop and (loop["used"] or stalls["in_greenlets"])
     is_seen = stalls["fetched"] and used and not loop["patched"]
     if is_seen and stalls["times"] >= 2 and stalls["s"] >= LOOP_BLOCKED_FROM_S:
@@ -4521,11 +4531,11 @@ def judge_greenlets(results):
     return DOES_NOT_APPLY
 
 
-def judge_asyncio(results):
+def judge_asyncio(examination):
     """Return BLOCKED if clients that do not await, or anything else that the heartbeat saw, kept
     others waiting for a loop; FREE if connections were made under one and did not.
     """
-    counts, loop = results["counts"], results["loop"]
+    counts, loop = examination.counts, examination.loop
     if counts["blocked"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
         return BLOCKED
     # A library may import gevent, and leave it alone.
@@ -5171,8 +5181,40 @@ def attach_text(results):
 # --------------------------------------------------------------------------------- the examination
 
 
+class Examination(Record):
+    """What was found out about a program. `judge` makes the report of it, a dictionary."""
+
+    FIELDS = (
+        ("program", nothing, "the program, with its arguments; None: none was named"),
+        ("python", nothing, "its version"),
+        ("openssl", nothing, 'its versions: {"ssl", "pyOpenSSL", "loads" (by which it loads)}'),
+        ("provides", list, "who provides what, as `provides` tells"),
+        ("injections", list, "where pyOpenSSL was injected, as `caller` tells"),
+        ("loads_at_import", nothing, "loads of certificates in its imports; None: nobody counted"),
+        ("loops_installed", list, "the loops that patch and that are installed"),
+        ("loop", nothing, '{"name", "patched", "used" (by its own code)}; None: it has none'),
+        ("untried", nothing, "why the loop could not be tried"),
+        ("clients", list, "rows of `check_client`: whether a read of theirs blocks the loop"),
+        ("cures", list, "rows of `try_cures`"),
+        ("trap", bool, "google-auth would inject pyOpenSSL later"),
+        ("own_tls", list, "what was imported and brings TLS of its own"),
+        ("known", nothing, "the clients that the doctor knows, of those that are imported"),
+        ("loads", list, "rows of `count_loads`"),
+        ("load_ms", nothing, "[least, most] milliseconds of one load"),
+        ("certificates", nothing, "how many are loaded at once; None: nobody can tell"),
+        ("http", dict, "as `check_http` tells"),
+        ("imported_s", nothing, "how long its imports took"),
+        ("examined_s", nothing, "how long the examination took"),
+        ("counts", nothing, "of a run: a dictionary as `Counts`"),
+        ("ended", nothing, 'of a run: {"status", "why", "raised", "signal"}'),
+        ("tried", nothing, "of a run: what changes were seen to save, as `try_changes` tells"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+    OPTIONAL = ("untried", "known", "imported_s", "examined_s", "counts", "ended", "tried")
+
+
 def examine_apart(spec):
-    """Have the program examined in a process of its own: what was found. Raises Trouble.
+    """Return the Examination of the program, made in a process of its own. Raises Trouble.
 
     What is asked is the first line of a file beside the server's, what was found is the last.
     """
@@ -5182,7 +5224,7 @@ def examine_apart(spec):
     program, path = None, os.path.join(os.path.dirname(address["ca"]), "said")
     patience = spec["patience"] or PATIENCE_S
     try:
-        needed(address)
+        require_listening(address)
         spec = dict(spec, patience=patience)
         with open(path, "w") as file:
             file.write(json.dumps(dict(spec, server=address, phase="start")) + "\n")
@@ -5207,14 +5249,14 @@ def examine_apart(spec):
             if program.poll() is None:
                 program.kill()
             program.wait()
-        dismiss(server)
+        stop_server(server)
         shutil.rmtree(os.path.dirname(path), ignore_errors=True)  # also of a server that was killed
     if "trouble" in last:
         raise Trouble(last["trouble"])
     if "phase" in last:
         name = spec["program"] or "the examination"
-        raise Trouble(ended(name, last["phase"], program.returncode))
-    return last
+        raise Trouble(reason_of_end(name, last["phase"], program.returncode))
+    return Examination(**last)
 
 
 SERVER_GONE = (
@@ -5223,7 +5265,7 @@ SERVER_GONE = (
 )
 
 
-def ended(name, phase, status):
+def reason_of_end(name, phase, status):
     """Return why a process that gave no answer ended, as far as its status tells."""
     moment = {"start": "before its imports", "imports": "in its imports"}
     moment = moment.get(phase, "while it was examined")
@@ -5239,38 +5281,40 @@ def ended(name, phase, status):
     return (text + " Name a module that only imports.") % (name, moment, status)
 
 
-def look(address, spec, watch=None):
-    """Examine this process: what was found, as a dictionary that `judge` reads.
+def examine_here(address, spec, watch=None):
+    """Return the Examination of this process.
 
     watch: what saw the program's imports, in a process that is ours: cures may be tried there,
     libraries imported that the program has not, and loads counted, by sessions as the library
     makes them. The loopback server is none of a proxy's business, so there are no proxies for them,
     and no warnings. In a process that is not ours nothing of that is done, and nothing changed.
     """
-    started, imported, clients = clock(), imported_ways(), known_clients()
+    started, imported, clients = clock(), imported_modules(), known_clients()
     server, deadline = Server(address), clock() + ENOUGH_S
     if watch:
         os.environ.update(dict.fromkeys(("no_proxy", "NO_PROXY"), "*"))
-    with warnings.catch_warnings() if watch else nothing():
+    with warnings.catch_warnings() if watch else Unchanged():
         if watch:
             warnings.simplefilter("ignore")
-        results, blocked = try_loop(server, spec, watch, imported, False)
-        results["loads"] = check_loads(server, imported, watch, deadline) if watch else []
-        results["load_ms"] = cost_of_a_load(results, watch) if watch else None
-        results["certificates"] = certificates_of_a_load()
+        examination, blocked = try_loop(server, spec, watch, imported)
+        if watch:
+            examination.loads = check_loads(server, imported, watch, deadline)
+            examination.load_ms = cost_of_a_load(examination.loads, watch)
+        examination.certificates = certificates_of_a_load()
         if watch and blocked:
-            results["cures"] = try_cures(loaded(results["loop"]["name"]), blocked, server)
-        if watch and results["loop"]:
-            results["trap"] = is_trapped()
+            examination.cures = try_cures(loaded(examination.loop["name"]), blocked, server)
+        if watch and examination.loop:
+            examination.trap = is_trapped()
     if watch:
         for name in ("no_proxy", "NO_PROXY"):
             os.environ.pop(name, None)
         os.environ.update(watch.environ)
-    results["http"] = check_http(spec["url"], imported)
-    return dict(results, known=clients, examined_s=round(clock() - started, 2))
+    examination.http = check_http(spec["url"], imported)
+    examination.known, examination.examined_s = clients, round(clock() - started, 2)
+    return examination
 
 
-class nothing(object):
+class Unchanged(object):
     """A `with` block that does nothing."""
 
     def __enter__(self):
@@ -5280,7 +5324,7 @@ class nothing(object):
         pass
 
 
-def imported_ways():
+def imported_modules():
     return set(client.module for client in WAYS if loaded(client.module))
 
 
@@ -5294,39 +5338,36 @@ def known_clients():
     )
 
 
-def try_loop(server, spec, watch, imported, over):
-    """Return (the results on the event loop, the client that is blocked or None). over: the program
-    has done its work, and nothing but cures is of interest.
-    """
+def try_loop(server, spec, watch, imported):
+    """Return (an Examination with what is known of the event loop, the client that is blocked)."""
     loop, patched = find_loop()
-    results = dict(
+    examination = Examination(
         program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
         provides=provides(), injections=watch.injections if watch else [],
         loads_at_import=watch and len(watch.loads),
         loops_installed=[name for name in PATCHES if is_installed(name)],
-        loop=None, cures=[], trap=False,
         own_tls=sorted(set(OWN_TLS[name] for name in OWN_TLS if loaded(name))),
     )  # fmt: skip
     by_loop = []
     if loop:
         used = own_code_uses(loop.__name__, spec["program"])
-        results["loop"] = {"name": loop.__name__, "patched": patched, "used": used}
+        examination.loop = {"name": loop.__name__, "patched": patched, "used": used}
         by_loop = check_loop(loop, patched, server, imported, watch)
-    results["clients"] = [row for _, row in by_loop]
+    examination.clients = [row for _, row in by_loop]
     blocked = [client for client, row in by_loop if row["verdict"] == BLOCKED]
-    if over and blocked:
-        results["cures"] = try_cures(loop, blocked[0], server)
-    return results, blocked[0] if blocked else None
+    return examination, blocked[0] if blocked else None
 
 
-def look_after(spec):
-    """Return what the program has left behind at its end, in its own process, for `judge`."""
+def examine_end(spec):
+    """Return the Examination of what the program has left behind at its end, in its process."""
     if find_loop()[0] and spec["server"]["https"] is None:
         raise Trouble("the doctor cannot listen on 127.0.0.1, which its trials need")
-    results = try_loop(Server(spec["server"]), spec, None, imported_ways(), True)[0]
-    for name in ("program", "injections"):  # which the run itself knows better
-        del results[name]
-    return dict(results, known=known_clients(), certificates=certificates_of_a_load())
+    server = Server(spec["server"])
+    examination, blocked = try_loop(server, spec, None, imported_modules())
+    if blocked:  # the program has done its work: its process may be changed
+        examination.cures = try_cures(loaded(examination.loop["name"]), blocked, server)
+    examination.known, examination.certificates = known_clients(), certificates_of_a_load()
+    return examination
 
 
 def examine(path):
@@ -5360,7 +5401,9 @@ def examine(path):
         end_after(max(1, int(spec["patience"] - (clock() - started))))
         answer(phase=phase)
         if os.getpid() == pid:
-            answer(imported_s=imported_s, **look(spec["server"], spec, watch))
+            examination = examine_here(spec["server"], spec, watch)
+            examination.imported_s = imported_s
+            answer(**examination.as_dict())
     except BaseException as error:
         answer(trouble=trouble_of(error, spec, phase))
     try:
@@ -5381,9 +5424,9 @@ def inside(stream=None, **options):
     try:
         server, address = start_server()
         try:
-            report = judge(look(needed(address), spec), spec)
+            report = judge(examine_here(require_listening(address), spec), spec)
         finally:
-            dismiss(server)
+            stop_server(server)
     except Trouble as trouble:
         text = trouble.args[0]
         verdicts = dict.fromkeys(("event loop", "certificate loads"), CANNOT_TELL)
@@ -5638,7 +5681,7 @@ AWAITING = {"httpx": awaiting_clients_of("httpx"), "httpx2": awaiting_clients_of
 CONTEXTS = (HTTP_CLIENT, each_context, one_context)
 
 
-def try_changes(results, address):
+def try_changes(examination, address):
     """Return {client: what the change was seen to save} for each client that repeats its loads; for
     contexts that the program makes itself, under ITS_OWN.
 
@@ -5646,12 +5689,12 @@ def try_changes(results, address):
     the same, "with" (the client that made them: another where the doctor does not know the
     program's)}. Left out is whatever could not be tried.
     """
-    tried, late = {}, any(row["by"] == "truststore" for row in results["provides"])
-    for row in results["counts"]["clients"]:
+    tried, late = {}, any(row["by"] == "truststore" for row in examination.provides)
+    for row in examination.counts["clients"]:
         client = row["client"] or ITS_OWN
         n = min(MOST_AGAIN, row["connections"] or row["loads"])  # none, over plain HTTP
         repeats = row["loads"] - row["needed"] >= 2 and n >= 2
-        shared = client in ("requests", "botocore") and is_shared(row, results["counts"])
+        shared = client in ("requests", "botocore") and is_shared(row, examination.counts)
         keeps = row["kept"] or shared
         is_known = client in CHANGES or [module for module, _ in row["by"]] == ["ssl"]
         spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
@@ -6121,8 +6164,10 @@ finally:
 
 
 def run_apart(spec):
-    """Run the program in a process of its own, as its user would: what was found. Raises Trouble.
-    With "changes" in what is asked, these are applied to it, as `again` has them.
+    """Return the Examination of a run of the program in a process of its own. Raises Trouble.
+
+    It runs as its user would start it; with "changes" among the options, with these, as `again` has
+    them.
 
     What it prints goes to standard error: standard output is the report's.
     """
@@ -6146,18 +6191,18 @@ def run_apart(spec):
             end_those(set(event["pid"] for event in last) - set([program.pid]))
         if number and not any(event["is"] in TELLS for event in last):
             raise Trouble(INTERRUPTED, 128 + number)
-        results = found_in(last, spec, program.returncode, reason)
-        results["ended"]["signal"] = number
+        examination = examination_of(last, spec, program.returncode, reason)
+        examination.ended["signal"] = number
         may_try = address["https"] and not spec["changes"]
-        if may_try and verdict_on(results["counts"], spec["share"]) == REPEATED:
-            results["tried"] = try_changes(results, address)
-        return results
+        if may_try and verdict_on(examination.counts, spec["share"]) == REPEATED:
+            examination.tried = try_changes(examination, address)
+        return examination
     finally:
         hear_no_more(handlers)
         if program is not None and program.poll() is None:
             program.kill()
             program.wait()
-        dismiss(server)
+        stop_server(server)
         import shutil
 
         for _ in range(100):  # what was ended just now may write for another moment
@@ -6262,35 +6307,38 @@ def read_events(path):
     return events
 
 
-def found_in(events, spec, status, reason):
-    """Return what `judge` reads, of a run that has ended with a status, or for a reason."""
-    results = dict(
-        program=" ".join([spec["program"]] + spec["arguments"]), python=None, openssl=None,
-        provides=[], injections=[], loads_at_import=None, loops_installed=[], loop=None,
-        clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None, own_tls=[],
+def examination_of(events, spec, status, reason):
+    """Return the Examination of a run that has ended with a status, or for a reason."""
+    examination = Examination(
+        program=" ".join([spec["program"]] + spec["arguments"]),
         http={"url": None, "offers": None, "clients": [], "requests": 0},
-    )  # fmt: skip
-    tried = False
+    )
+    by_kind = {}
     for event in events:
-        if event["is"] == "trouble":
-            raise Trouble(event["why"])
-        if event["is"] == "found":
-            results.update(event["found"])
-            tried = True
+        by_kind.setdefault(event["is"], []).append(event)
+    if "trouble" in by_kind:
+        raise Trouble(by_kind["trouble"][0]["why"])
+    for event in by_kind.get("found", []):
+        for name in set(event["found"]) - set(["program", "injections", "http"]):
+            setattr(examination, name, event["found"][name])
     counts = count_events(events)
-    raised = [event["why"] for event in events if event["is"] == "raised"]
-    results["injections"] = counts.pop("injections")
-    results["ended"] = {"status": status, "why": reason, "raised": raised[0] if raised else None}
-    loops = sorted(set(event["name"] for event in events if event["is"] == "loop"))
-    untried = [event["why"] for event in events if event["is"] == "untried"]
-    if loops and not results["loop"]:
+    raised = [event["why"] for event in by_kind.get("raised", [])]
+    examination.injections = counts.pop("injections")
+    examination.counts = counts
+    examination.ended = {"status": status, "why": reason, "raised": raised[0] if raised else None}
+    loops = sorted(set(event["name"] for event in by_kind.get("loop", [])))
+    if loops and not examination.loop:
         # It is in a process that ended too early, or in a child.
-        reason = "it is in a process that the program started" if tried else "the program was ended"
-        results["loop"] = {"name": loops[0], "patched": None, "used": True}
-        results["untried"] = untried[0] if untried else reason
-    if results["python"] is None:
-        results.update(python=sys.version.split()[0], openssl={"ssl": "", "loads": ""})
-    return dict(results, counts=counts)
+        reason = "the program was ended"
+        if "found" in by_kind:
+            reason = "it is in a process that the program started"
+        untried = [event["why"] for event in by_kind.get("untried", [])]
+        examination.loop = {"name": loops[0], "patched": None, "used": True}
+        examination.untried = untried[0] if untried else reason
+    if examination.python is None:
+        examination.python = sys.version.split()[0]
+        examination.openssl = {"ssl": "", "loads": ""}
+    return examination
 
 
 # In the process of the program, and in those that it starts.
@@ -6378,7 +6426,7 @@ def run_program(path):
     started_ms = process_ms()
     try:
         probes.active = False
-        probes.note("found", found=look_after(spec))
+        probes.note("found", found=examine_end(spec).as_dict())
     except BaseException as error:
         probes.note("untried", why=told(error))
     probes.active = True

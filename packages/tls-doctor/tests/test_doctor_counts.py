@@ -38,6 +38,7 @@ from tls_doctor.counts import (
     verdict_on_loop,
     wanting,
 )
+from tls_doctor.examination import Examination
 from tls_doctor.tally import count_events
 
 PROGRAM = {"client": None, "through": None, "at": "program.py:1", "awaits": False}
@@ -441,7 +442,7 @@ def test_what_waits_in_c_is_named_by_what_is_imported(by, own, client, words):
     silent = {"by": by, "waiting_s": 1.0, "at": [["program.py:5", 4]]}
     silent["clients"] = [[client, 4]] if client else []
     counts = {"blocked": {"waiting_s": 0}, "silent": silent, "own_tls": own}
-    [row] = advice.advice_on_waits({"counts": counts})
+    [row] = advice.advice_on_waits(Examination(counts=counts))
     assert words in row["what"] and "program.py:5" in row["what"]
 
 
@@ -576,7 +577,7 @@ def test_connections_that_end_with_each_reply_are_advised_on_from_two_on(
         connections=connections, closers=closers,
     )  # fmt: skip
     counts = dict(clients=[row], connections=2 * connections, handshake_ms=40.0, handshake_s=0.5)
-    found = list(advice.advice_on_closings({"counts": counts}))
+    found = list(advice.advice_on_closings(Examination(counts=counts)))
     assert [each["id"] for each in found] == [name] * (name is not None)
     for each in found:  # half of all connections, and so of their cost
         assert "20 ms of CPU, 0.25 s in all" in each["what"] and "3 loads" in each["what"]
@@ -704,9 +705,11 @@ def test_a_loop_is_blocked_that_was_kept_from_others_for_long(
     blocked_s, by, silent_s, loop, verdict
 ):
     counts = {"blocked": {"waiting_s": blocked_s}, "silent": {"by": by, "waiting_s": silent_s}}
-    assert judging.judge_asyncio({"counts": dict(counts, under_loop=0), "loop": loop}) == verdict
+    assert (
+        judging.judge_asyncio(Examination(counts=dict(counts, under_loop=0), loop=loop)) == verdict
+    )
     under = FREE if verdict == DOES_NOT_APPLY else verdict
-    assert judging.judge_asyncio({"counts": dict(counts, under_loop=1), "loop": loop}) == under
+    assert judging.judge_asyncio(Examination(counts=dict(counts, under_loop=1), loop=loop)) == under
 
 
 def test_waits_of_greenlets_count_as_standing_still_where_the_loop_did():
@@ -735,7 +738,7 @@ def test_waits_of_greenlets_count_as_standing_still_where_the_loop_did():
 def test_greenlets_block_each_other_where_the_loop_stood_twice(changed, verdict):
     its = dict(dict(times=2, s=0.1, fetched=True, in_greenlets=False), **changed)
     loop = {"used": changed.get("used", True), "patched": changed.get("patched", False)}
-    assert judging.judge_greenlets({"counts": {"stood": its}, "loop": loop}) == verdict
+    assert judging.judge_greenlets(Examination(counts={"stood": its}, loop=loop)) == verdict
 
 
 def test_contexts_alive_at_once_are_the_most_and_memory_is_that_of_all_processes():
@@ -857,14 +860,13 @@ def test_places_are_counted_up_to_twenty_of_them():
 # ---------------------------------------------------------------- judging
 
 
-def found_in(events, **changed):
+def examination_of(events, **changed):
     """What a run found, for `judge`: no loop, and no advice to be tried."""
     usual = dict(
-        clients=[], loop=None, cures=[], trap=False, injections=[], provides=[], known=["requests"],
-        loads=[], program="p.py", http={"clients": [], "offers": None}, openssl={}, python="3.13.0",
-        counts=count_events(events), ended={"raised": None, "signal": None},
+        known=["requests"], program="p.py", http={"clients": [], "offers": None}, openssl={},
+        python="3.13.0", counts=count_events(events), ended={"raised": None, "signal": None},
     )  # fmt: skip
-    return dict(usual, **changed)
+    return Examination(**dict(usual, **changed))
 
 
 SPEC = {"share": 5.0, "fail_on": ["blocked", "contexts", "handshakes", "loads", "loop-loads"]}
@@ -886,7 +888,7 @@ WELL = [load(), *connection(1), event("exit", cpu=400)]
     ],
 )
 def test_the_exit_status_is_that_of_the_worst_that_was_asked_for(events, ended, spec, status):
-    found = found_in(events, ended=dict({"raised": None, "signal": None}, **ended))
+    found = examination_of(events, ended=dict({"raised": None, "signal": None}, **ended))
     report = judging.judge(found, dict(SPEC, **spec))
     assert report["exit_status"] == status
     assert report["share_stated"] == spec.get("share", 5.0)
@@ -900,11 +902,11 @@ def test_of_a_program_whose_every_connection_failed_nothing_else_is_concluded():
     broken = [
         dict(each, ok=False, why="refused") if each["is"] == "end" else each for each in failing
     ]
-    ill = judging.judge(found_in([*failing, event("exit", cpu=900)]), SPEC)
+    ill = judging.judge(examination_of([*failing, event("exit", cpu=900)]), SPEC)
     assert ill["verdicts"]["certificate loads"] == REPEATED and ill["exit_status"] == 1
     assert ill["verdicts"]["loads on the loop"] == HELD_UP
     assert ill["verdicts"]["contexts"] == ONE_FOR_EACH
-    report = judging.judge(found_in([*broken, event("exit", cpu=900)]), SPEC)
+    report = judging.judge(examination_of([*broken, event("exit", cpu=900)]), SPEC)
     assert report["verdicts"]["certificate loads"] == UNSEEN and report["exit_status"] == 2
     assert {
         report["verdicts"][each] for each in ("loads on the loop", "contexts", "handshakes")
@@ -920,9 +922,9 @@ def test_a_patch_and_truststore_are_named_where_every_connection_failed(patched,
     events = connection(1, ok=False, ended={"why": "recursion"})
     events += [event("truststore", where={})] if injected else []
     loop = {"used": True, "patched": patched, "name": "gevent"}
-    report = judging.judge(found_in(events, loop=loop), SPEC)
+    report = judging.judge(examination_of(events, loop=loop), SPEC)
     assert [each["id"] for each in report["advice"]] == advised
-    well = judging.judge(found_in([*events, *connection(2)], loop=loop), SPEC)
+    well = judging.judge(examination_of([*events, *connection(2)], loop=loop), SPEC)
     assert well["advice"] == []
 
 
@@ -931,7 +933,7 @@ def test_a_loop_is_free_beside_tls_of_its_own_only_where_its_heartbeat_was_heard
     heard = event("heartbeat", by="asyncio")
 
     def told(*events):
-        return judging.judge(found_in(events), SPEC)["verdicts"]["event loop"]
+        return judging.judge(examination_of(events), SPEC)["verdicts"]["event loop"]
 
     assert told(*under) == told(*under, own, heard) == FREE
     assert told(*under, own) == CANNOT_TELL
@@ -953,7 +955,7 @@ def test_what_blocked_a_loop_is_what_is_named(blocked_s, silent_s, names):
     values = dict(waiting=True, by="asyncio")
     events = [event("block", s=blocked_s, who=REQUESTS, **values)]
     events += [event("silence", s=silent_s, who=HTTPX, **values)] if silent_s else []
-    report = judging.judge(found_in([*events, *connection(1)]), SPEC)
+    report = judging.judge(examination_of([*events, *connection(1)]), SPEC)
     [only] = report["advice"]
     assert only["id"] == "asyncio" and only["what"].startswith(names)
 
@@ -961,7 +963,7 @@ def test_what_blocked_a_loop_is_what_is_named(blocked_s, silent_s, names):
 def test_what_risks_nothing_is_advised_first():
     events = [*repeated(5, HTTPX, ms=100, loop=True, waiting=True, t=1), event("exit", cpu=400)]
     events += [closing("program", who=HTTPX)] * 2
-    report = judging.judge(found_in(events), SPEC)
+    report = judging.judge(examination_of(events), SPEC)
     assert [each["id"] for each in report["advice"]] == [
         "connection-close",
         "keep-one",
@@ -989,10 +991,12 @@ def test_the_worst_verdict_is_the_one_that_is_told():
     ],
 )
 def test_a_loop_is_judged_by_its_clients_and_by_who_uses_it(verdict, imported, used, told):
-    found = {"clients": [{"verdict": verdict, "imported": imported}], "loop": {"used": used}}
-    assert judging.judge_loop(found) == told
-    assert judging.judge_loop(dict(found, untried="why")) == CANNOT_TELL
-    assert judging.judge_loop({"clients": [], "loop": None}) == DOES_NOT_APPLY
+    clients = [{"verdict": verdict, "imported": imported}]
+    examination = Examination(clients=clients, loop={"used": used})
+    assert judging.judge_loop(examination) == told
+    examination.untried = "why"
+    assert judging.judge_loop(examination) == CANNOT_TELL
+    assert judging.judge_loop(Examination()) == DOES_NOT_APPLY
 
 
 def test_threads_that_fetched_are_no_greenlets_that_wait():

@@ -235,35 +235,37 @@ def advise(name, saves="", **values):
     return dict(texts, chapter=chapter(number))
 
 
-def advice_on_loop(results):
+def advice_on_loop(examination):
     advice, of_block = [], []
-    for row in results["clients"]:
-        loop, error = results["loop"]["name"], readable(row["error"]).lower()
+    for row in examination.clients:
+        loop, error = examination.loop["name"], readable(row["error"]).lower()
         names = dict(row, loop=loop, patch=PATCHES[loop])
         if row["verdict"] == UNPATCHED:
             advice.append(advise("patch", **names))
         elif row["verdict"] == CANNOT_TELL and any(sign in error for sign in LATE_PATCH):
             advice.append(advise("patch-first", **names))
         elif row["verdict"] == BLOCKED and row["imported"]:
-            of_block = of_block or advice_on_block(results, names)
-    trap = [advise("trap", package=UPGRADES["google/auth/"])] if results["trap"] else []
+            of_block = of_block or advice_on_block(examination, names)
+    trap = [advise("trap", package=UPGRADES["google/auth/"])] if examination.trap else []
     return advice + of_block + trap
 
 
-def advice_on_block(results, names):
+def advice_on_block(examination, names):
     """Return what frees a loop that is blocked. names: the row of the client that is blocked, and
     what sentences say of its loop.
     """
     advice, saves, socket = [], {}, str(names["socket"])
-    for row in results["cures"]:
+    for row in examination.cures:
         if row["verdict"] == FREE:
             numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], row["wall_s"])
             text = "two requests that take %.1f s each: %.2f s now, %.2f s with it"
             saves[row["cure"]] = text % numbers
-    providers = dict((row["name"], row["by"]) for row in results["provides"])
+    providers = dict((row["name"], row["by"]) for row in examination.provides)
     if providers.get("urllib3's SSLContext") == "pyOpenSSL":
         cure = "extract_from_urllib3()"
-        injection = results["injections"][-1] if results["injections"] else {"file": "", "text": ""}
+        injection = (
+            examination.injections[-1] if examination.injections else {"file": "", "text": ""}
+        )
         names.update(injection, by=injected_by(injection))
         packages = [UPGRADES[place] for place in UPGRADES if injection["file"].startswith(place)]
         names["package"] = "".join(packages)
@@ -291,11 +293,11 @@ def injected_by(injection):
     return sentence
 
 
-def advice_on_waits(results):
+def advice_on_waits(examination):
     """Return the advice on waits that stop a loop: of clients that do not await, and of anything
     else.
     """
-    counts = results["counts"]
+    counts = examination.counts
     blocked = counts["blocked"]
     if blocked["waiting_s"] < LOOP_BLOCKED_FROM_S:
         blocked = counts["silent"]
@@ -316,11 +318,11 @@ def advice_on_waits(results):
     return [advise("asyncio", to_thread=functions.get(blocked["by"], "asyncio.to_thread"), **names)]
 
 
-def advice_on_failures(results):
+def advice_on_failures(examination):
     """Return the advice if no connection came through, as far as the reason is known."""
-    loop, counts = results["loop"], results.get("counts") or {}
+    loop, counts = examination.loop, examination.counts or {}
     # The injection that came second is in ssl; urllib3 may have kept the first.
-    provided = any("truststore" in str(row["class"]) for row in results["provides"])
+    provided = any("truststore" in str(row["class"]) for row in examination.provides)
     if loop and loop["patched"] and (counts.get("truststore") or provided):
         return [advise("not-together", loop=loop["name"], remove=INJECTS)]
     return []
@@ -334,12 +336,12 @@ _OF_TRUSTSTORE = (
 )
 
 
-def of_lock(results, module):
+def of_lock(examination, module):
     """Return whose lock handshakes wait for, and what to change, for sockets of a module."""
     names = {"remove": ""}
     if "truststore" in module:
         names["whose"] = _OF_TRUSTSTORE
-        if is_injected(results):  # and ssl.create_default_context() makes truststore's, too
+        if is_injected(examination):  # and ssl.create_default_context() makes truststore's, too
             names.update(remove=INJECTS, line="")
     elif module == "ssl":
         names["whose"] = " ssl holds none: it is the program's own, or that of a class of its own."
@@ -350,21 +352,21 @@ def of_lock(results, module):
     return names
 
 
-def is_injected(results):
+def is_injected(examination):
     """Return whether truststore, or the copy of it in pip, is in the place of ssl's contexts."""
     return any(
         row["name"] == "ssl.SSLContext" and "truststore" in str(row["class"])
-        for row in results["provides"]
+        for row in examination.provides
     )
 
 
-def advice_on_others(results, verdicts):
+def advice_on_others(examination, verdicts):
     """Return the advice on the illnesses of the fourth case."""
-    counts, advice = results["counts"], []
+    counts, advice = examination.counts, []
     line = "context = ssl.create_default_context()  # once, for all clients"
     if verdicts["handshakes"] == ONE_AT_A_TIME:
         names = dict(counts["queue"], line=line, whose="")
-        names.update(of_lock(results, names["by"]))
+        names.update(of_lock(examination, names["by"]))
         advice.append(advise("lock", **names))
     if verdicts["loads on the loop"] == HELD_UP:
         names = dict(
@@ -393,17 +395,17 @@ def place_in(places):
     return ", at %s" % places[0][0] if places else ""
 
 
-def advice_on_counts(results, verdict):
+def advice_on_counts(examination, verdict):
     """Yield the advice on a run's loads, first what risks nothing."""
-    rows = [row for row in results["counts"]["clients"] if row["loads"] > row["needed"] + 1]
+    rows = [row for row in examination.counts["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
-    injected = is_injected(results)
-    for change in advice_on_closings(results):
+    injected = is_injected(examination)
+    for change in advice_on_closings(examination):
         yield change
     for row in rows:
         larger, keep = larger_pool(row), keep_one(row)
-        if row["client"] in ("requests", "botocore") and is_shared(row, results["counts"]):
+        if row["client"] in ("requests", "botocore") and is_shared(row, examination.counts):
             keep = None  # one Session for many connections: it is kept
         if row["client"] != "requests" and larger:
             keep = None
@@ -429,14 +431,14 @@ def advice_on_counts(results, verdict):
             line, sentence = pair
             if injected:
                 sentence += " (truststore loads the system's once more in each handshake.)"
-            tried = results.get("tried", {}).get(trial_of(name, row))
+            tried = (examination.tried or {}).get(trial_of(name, row))
             if verdict == REPEATED and not tried:
                 sentence += " What that saves could not be tried, so nothing is promised."
             saves = saves_of(tried) if tried else ""
             if tried and tried["then"]["loads"] >= tried["now"]["loads"]:
                 sentence, saves = sentence + NO_FEWER % tried["at_once"], ""
             yield advise(name, saves, **dict(names, line=line, sentence=sentence))
-    for host in results["counts"]["http2"]:
+    for host in examination.counts["http2"]:
         line = MULTIPLEXED.get(host["client"], "")
         yield advise("one-connection", **dict(host, line=line, client=host["client"] or "A client"))
     # pyOpenSSL brings another OpenSSL than Python's.
@@ -444,9 +446,9 @@ def advice_on_counts(results, verdict):
     costly = [row for row in costly if row["load_ms"] >= DEAR_FROM_MS * row["loads"]]
     modules = [module for row in costly for module, _ in row["by"]]
     names = set("pyOpenSSL" if module.startswith("OpenSSL") else "ssl" for module in modules)
-    if any(" 3.0." in str(results["openssl"].get(name)) for name in names):
+    if any(" 3.0." in str(examination.openssl.get(name)) for name in names):
         yield advise("another-openssl")
-    python = tuple(int(part) for part in results["python"].split(".")[:2])
+    python = tuple(int(part) for part in examination.python.split(".")[:2])
     if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not injected:
         cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
         yield advise("share-context", line=cure)
@@ -558,9 +560,9 @@ def with_trust(text, row):
     return text.replace("ssl.create_default_context()", context)
 
 
-def advice_on_closings(results):
+def advice_on_closings(examination):
     """Yield the advice on connections that are ended with each reply."""
-    counts = results["counts"]
+    counts = examination.counts
     for row in counts["clients"]:
         side = max(row["closed"], key=row["closed"].get) if row["closed"] else None
         if (
@@ -576,7 +578,7 @@ def advice_on_closings(results):
             loads=several(row["loads"], "load"), ms=share * counts["handshake_ms"],
             s=share * counts["handshake_s"], keep=EACH_ONCE if is_made_anew(row) else "",
         )  # fmt: skip
-        tried = results.get("tried", {}).get("connection-close")
+        tried = (examination.tried or {}).get("connection-close")
         saves = saves_of(tried) if tried and side == "program" else ""
         yield advise("connection-close" if side == "program" else "server-closes", saves, **names)
 
@@ -630,22 +632,22 @@ def requests_of(tried):
     return text + (", %d at once" % tried["at_once"] if tried["at_once"] > 1 else "")
 
 
-def advice_on_trials(results):
+def advice_on_trials(examination):
     """Return the advice on trials, of a program that nobody has seen at work."""
     repeated = [
-        row for row in judged_rows(results["loads"], results["program"]) if not row["error"]
+        row for row in judged_rows(examination.loads, examination.program) if not row["error"]
     ]
     repeated = [
         row["client"] for row in repeated if sum(row["by_connection"]) >= 3 or row["by_call"]
     ]
     if repeated:
         clients = " and ".join(repeated)
-        return [advise("run-it", clients=clients, program=results["program"] or "your_program.py")]
+        return [advise("run-it", clients=clients, program=examination.program or "your_program.py")]
     return []
 
 
-def advice_on_http(results):
-    http = results["http"]
+def advice_on_http(examination):
+    http = examination.http
     old = [row for row in http["clients"] if str(row["version"]).startswith("HTTP/1")]
     if http["offers"] != "h2" or not old or old[0]["error"]:
         return []

@@ -113,11 +113,11 @@ class Record(object):
 
     FIELDS has of each its name, the function that makes its first value, and what it means. A class
     of records has `__slots__ = Record.names_of(FIELDS)`, so that a name that is not there is an
-    error. `as_dict` is for the report.
+    error. `as_dict` is for the report, which leaves out those of OPTIONAL that are None.
     """
 
     __slots__ = ()
-    FIELDS = ()
+    FIELDS = OPTIONAL = ()
 
     def __init__(self, **values):
         for name, make, _ in self.FIELDS:
@@ -132,7 +132,11 @@ class Record(object):
 
     def as_dict(self):
         """Return the fields as a dictionary, and those of the records in them."""
-        return dict((name, plain(getattr(self, name))) for name, _, _ in self.FIELDS)
+        values = dict((name, plain(getattr(self, name))) for name, _, _ in self.FIELDS)
+        for name in self.OPTIONAL:
+            if values[name] is None:
+                del values[name]
+        return values
 
 
 def plain(value):

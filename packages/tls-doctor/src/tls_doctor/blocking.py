@@ -151,7 +151,7 @@ def try_out(loop, client, server, scheme, n=2):
     return {"verdict": verdict or CANNOT_TELL, "trials": trials, "error": error}
 
 
-def check_way(loop, patched, client, server, imported):
+def check_client(loop, patched, client, server, imported):
     """Check whether a TLS read of this client blocks the loop, with plain HTTP as the control."""
     row = {"client": client.name, "imported": imported, "socket": None, "https": None, "http": None}
     try:
@@ -169,7 +169,7 @@ def check_way(loop, patched, client, server, imported):
 
 
 def check_loop(loop, patched, server, imported, watch):
-    """Return (client, row of `check_way`) for each client that the program imported, or for a
+    """Return (client, row of `check_client`) for each client that the program imported, or for a
     stand-in if it imported none.
     """
     # aiohttp has a loop of its own.
@@ -182,7 +182,9 @@ def check_loop(loop, patched, server, imported, watch):
         client for client in candidates[:3] if not chosen and watch and bring(client.module)
     ]
     clients = chosen or (stand_ins + [STANDARD])[:1]
-    return [(client, check_way(loop, patched, client, server, bool(chosen))) for client in clients]
+    return [
+        (client, check_client(loop, patched, client, server, bool(chosen))) for client in clients
+    ]
 
 
 def try_cures(loop, client, server):

@@ -169,14 +169,14 @@ def certificates_of_a_load():
         return None
 
 
-def cost_of_a_load(results, watch):
+def cost_of_a_load(rows, watch):
     """Return [least, most] milliseconds of one load, as the program or the clients here do it; if
     none of them does, into a new context of the standard library's.
     """
     import ssl
 
-    spent = [ms for row in results["loads"] if row["imported"] for ms in row.get("each_ms", ())]
+    spent = [ms for row in rows if row["imported"] for ms in row.get("each_ms", ())]
     spent = spent or (watch.loads if watch else [])
-    spent = spent or [ms for row in results["loads"] for ms in row.get("each_ms", ())]
+    spent = spent or [ms for row in rows for ms in row.get("each_ms", ())]
     spent = spent or loads_of(lambda: [ssl.create_default_context() for _ in range(TURNS)])[0]
     return bounds(spent) if spent else None

@@ -12,11 +12,11 @@ import time
 from .again import apply_first, to_apply
 from .basis import OWN_FILE, PY2, REPEATED, Trouble, clock
 from .counts import verdict_on
-from .examination import look_after
+from .examination import Examination, examine_end
 from .left_behind import is_library
 from .probes import Probes, process_ms
 from .processes import begin
-from .server import dismiss, start_server
+from .server import start_server, stop_server
 from .tally import count_events
 from .trying import try_changes
 from .words import readable, short, told
@@ -56,8 +56,10 @@ finally:
 
 
 def run_apart(spec):
-    """Run the program in a process of its own, as its user would: what was found. Raises Trouble.
-    With "changes" in what is asked, these are applied to it, as `again` has them.
+    """Return the Examination of a run of the program in a process of its own. Raises Trouble.
+
+    It runs as its user would start it; with "changes" among the options, with these, as `again` has
+    them.
 
     What it prints goes to standard error: standard output is the report's.
     """
@@ -81,18 +83,18 @@ def run_apart(spec):
             end_those(set(event["pid"] for event in last) - set([program.pid]))
         if number and not any(event["is"] in TELLS for event in last):
             raise Trouble(INTERRUPTED, 128 + number)
-        results = found_in(last, spec, program.returncode, reason)
-        results["ended"]["signal"] = number
+        examination = examination_of(last, spec, program.returncode, reason)
+        examination.ended["signal"] = number
         may_try = address["https"] and not spec["changes"]
-        if may_try and verdict_on(results["counts"], spec["share"]) == REPEATED:
-            results["tried"] = try_changes(results, address)
-        return results
+        if may_try and verdict_on(examination.counts, spec["share"]) == REPEATED:
+            examination.tried = try_changes(examination, address)
+        return examination
     finally:
         hear_no_more(handlers)
         if program is not None and program.poll() is None:
             program.kill()
             program.wait()
-        dismiss(server)
+        stop_server(server)
         import shutil
 
         for _ in range(100):  # what was ended just now may write for another moment
@@ -197,35 +199,38 @@ def read_events(path):
     return events
 
 
-def found_in(events, spec, status, reason):
-    """Return what `judge` reads, of a run that has ended with a status, or for a reason."""
-    results = dict(
-        program=" ".join([spec["program"]] + spec["arguments"]), python=None, openssl=None,
-        provides=[], injections=[], loads_at_import=None, loops_installed=[], loop=None,
-        clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None, own_tls=[],
+def examination_of(events, spec, status, reason):
+    """Return the Examination of a run that has ended with a status, or for a reason."""
+    examination = Examination(
+        program=" ".join([spec["program"]] + spec["arguments"]),
         http={"url": None, "offers": None, "clients": [], "requests": 0},
-    )  # fmt: skip
-    tried = False
+    )
+    by_kind = {}
     for event in events:
-        if event["is"] == "trouble":
-            raise Trouble(event["why"])
-        if event["is"] == "found":
-            results.update(event["found"])
-            tried = True
+        by_kind.setdefault(event["is"], []).append(event)
+    if "trouble" in by_kind:
+        raise Trouble(by_kind["trouble"][0]["why"])
+    for event in by_kind.get("found", []):
+        for name in set(event["found"]) - set(["program", "injections", "http"]):
+            setattr(examination, name, event["found"][name])
     counts = count_events(events)
-    raised = [event["why"] for event in events if event["is"] == "raised"]
-    results["injections"] = counts.pop("injections")
-    results["ended"] = {"status": status, "why": reason, "raised": raised[0] if raised else None}
-    loops = sorted(set(event["name"] for event in events if event["is"] == "loop"))
-    untried = [event["why"] for event in events if event["is"] == "untried"]
-    if loops and not results["loop"]:
+    raised = [event["why"] for event in by_kind.get("raised", [])]
+    examination.injections = counts.pop("injections")
+    examination.counts = counts
+    examination.ended = {"status": status, "why": reason, "raised": raised[0] if raised else None}
+    loops = sorted(set(event["name"] for event in by_kind.get("loop", [])))
+    if loops and not examination.loop:
         # It is in a process that ended too early, or in a child.
-        reason = "it is in a process that the program started" if tried else "the program was ended"
-        results["loop"] = {"name": loops[0], "patched": None, "used": True}
-        results["untried"] = untried[0] if untried else reason
-    if results["python"] is None:
-        results.update(python=sys.version.split()[0], openssl={"ssl": "", "loads": ""})
-    return dict(results, counts=counts)
+        reason = "the program was ended"
+        if "found" in by_kind:
+            reason = "it is in a process that the program started"
+        untried = [event["why"] for event in by_kind.get("untried", [])]
+        examination.loop = {"name": loops[0], "patched": None, "used": True}
+        examination.untried = untried[0] if untried else reason
+    if examination.python is None:
+        examination.python = sys.version.split()[0]
+        examination.openssl = {"ssl": "", "loads": ""}
+    return examination
 
 
 # In the process of the program, and in those that it starts.
@@ -313,7 +318,7 @@ def run_program(path):
     started_ms = process_ms()
     try:
         probes.active = False
-        probes.note("found", found=look_after(spec))
+        probes.note("found", found=examine_end(spec).as_dict())
     except BaseException as error:
         probes.note("untried", why=told(error))
     probes.active = True

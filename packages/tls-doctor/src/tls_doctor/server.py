@@ -35,7 +35,7 @@ def start_server():
     return process, address
 
 
-def needed(address):
+def require_listening(address):
     """Return the address of the server. Raises Trouble if it could not listen."""
     if address["https"] is None:
         raise Trouble(
@@ -45,7 +45,7 @@ def needed(address):
     return address
 
 
-def dismiss(server):
+def stop_server(server):
     """End the server of one's own, if it has not ended by itself."""
     try:
         server.communicate(b"0\n")  # no group is left to be ended

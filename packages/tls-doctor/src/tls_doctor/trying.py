@@ -257,7 +257,7 @@ AWAITING = {"httpx": awaiting_clients_of("httpx"), "httpx2": awaiting_clients_of
 CONTEXTS = (HTTP_CLIENT, each_context, one_context)
 
 
-def try_changes(results, address):
+def try_changes(examination, address):
     """Return {client: what the change was seen to save} for each client that repeats its loads; for
     contexts that the program makes itself, under ITS_OWN.
 
@@ -265,12 +265,12 @@ def try_changes(results, address):
     the same, "with" (the client that made them: another where the doctor does not know the
     program's)}. Left out is whatever could not be tried.
     """
-    tried, late = {}, any(row["by"] == "truststore" for row in results["provides"])
-    for row in results["counts"]["clients"]:
+    tried, late = {}, any(row["by"] == "truststore" for row in examination.provides)
+    for row in examination.counts["clients"]:
         client = row["client"] or ITS_OWN
         n = min(MOST_AGAIN, row["connections"] or row["loads"])  # none, over plain HTTP
         repeats = row["loads"] - row["needed"] >= 2 and n >= 2
-        shared = client in ("requests", "botocore") and is_shared(row, results["counts"])
+        shared = client in ("requests", "botocore") and is_shared(row, examination.counts)
         keeps = row["kept"] or shared
         is_known = client in CHANGES or [module for module, _ in row["by"]] == ["ssl"]
         spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
