@@ -176,19 +176,6 @@ LOOP_BLOCKED_FROM_S = 0.1
 #: while it is published nowhere.
 ADDRESS = ""
 
-#: What is imported by this name connects by TLS of its own, which neither ssl nor pyOpenSSL sees.
-OWN_TLS = {
-    "psycopg2": "psycopg2", "psycopg": "psycopg",
-    "pycurl": "pycurl", "curl_cffi": "curl_cffi", "grpc": "grpc", "oracledb": "oracledb",
-    "cx_Oracle": "cx_Oracle", "MySQLdb": "mysqlclient", "_mysql_connector": "mysql-connector",
-    "mariadb": "mariadb", "pymssql": "pymssql", "pyodbc": "pyodbc", "ibm_db": "ibm_db",
-    "confluent_kafka": "confluent-kafka", "couchbase": "couchbase", "pulsar": "pulsar-client",
-    "aerospike": "aerospike", "pygit2": "pygit2", "temporalio": "temporalio", "primp": "primp",
-    "rnet": "rnet", "pyreqwest": "pyreqwest", "tls_client": "tls_client", "obstore": "obstore",
-    "deltalake": "deltalake", "M2Crypto": "M2Crypto", "aioquic": "aioquic",
-    "glide": "glide", "adbc_driver_postgresql": "adbc_driver_postgresql",
-}  # fmt: skip
-
 #: Empty where this is read from standard input.
 OWN_FILE = globals().get("__file__") or ""
 OWN_FILE = OWN_FILE and os.path.abspath(OWN_FILE).replace(".pyc", ".py").replace(".pyo", ".py")
@@ -595,7 +582,7 @@ def provider(value):
 loaded = sys.modules.get
 
 
-def bring(module):
+def try_import(module):
     """Import a library that the program has not; whether it is there."""
     try:
         __import__(module)
@@ -755,16 +742,19 @@ def trouble_of(error, spec, phase):
     return "%s %s. %s." % (name, sentence, to_do)
 
 
-# ------------------------------------------------------------------------------------- the clients
+# ------------------------------------------------------------------------- sessions of the clients
 
 
-# A session of each kind: Kind(module, ca or None, ...). With ca, a path of certificates, it trusts
-# these alone and goes past all proxies; without, it is as the library makes it.
-# ask(url, method, ...): (status, body, class of the socket or None, HTTP version).
+# A class for each kind of session: Kind(module, ca or None, ...). With ca, a path of certificates,
+# it trusts these alone and goes past all proxies; without, it is as the library makes it. Its
+# method `fetch` returns (status, body, class of the socket or None, HTTP version).
 
 
 class Requests(object):
-    """A session of requests or niquests; mount: what makes its adapter for https."""
+    """A session of requests or niquests.
+
+    mount: makes its adapter for https.
+    """
 
     def __init__(self, module, ca=None, mount=None):
         code = getattr(module.Session.__init__, "__code__", None)
@@ -780,19 +770,23 @@ class Requests(object):
             # A program's adapter may have connections that it goes on using.
             self.close = lambda: None
 
-    def ask(self, url, method="GET", **options):
+    def fetch(self, url, method="GET", **options):
+        """Return (status, body, class of the socket or None, HTTP version) of one request."""
         response = self.session.request(method, url, **dict(self.options, **options))
         kind = socket_of(response.raw)
         return response.status_code, response.content, kind, response.raw.version
 
 
 class Urllib3(object):
+    """A PoolManager of urllib3."""
+
     def __init__(self, module, ca=None):
         trust = {"cert_reqs": "CERT_REQUIRED", "ca_certs": ca} if ca else {}
         self.pool = module.PoolManager(**trust)
         self.close = self.pool.clear
 
-    def ask(self, url, method="GET", **options):
+    def fetch(self, url, method="GET", **options):
+        """Return (status, body, class of the socket or None, HTTP version) of one request."""
         options.update(retries=False, redirect=False, preload_content=False)
         response = self.pool.request(method, url, **options)
         kind = socket_of(response)
@@ -800,6 +794,8 @@ class Urllib3(object):
 
 
 class Httpx(object):
+    """A client of httpx."""
+
     def __init__(self, module, ca=None, **options):
         if ca:
             import ssl
@@ -811,19 +807,24 @@ class Httpx(object):
         follows = hasattr(self.client, "follow_redirects")
         self.options = {} if follows else {"allow_redirects": False}
 
-    def ask(self, url, method="GET", **options):
+    def fetch(self, url, method="GET", **options):
+        """Return (status, body, class of the socket or None, HTTP version) of one request."""
         response = self.client.request(method, url, **dict(self.options, **options))
         return response.status_code, response.content, None, response.http_version
 
 
 class GeventHttpClient(object):
-    """It knows HTTP/1.1 alone. factory: what makes its TLS contexts, where not its default."""
+    """A client of geventhttpclient, which knows HTTP/1.1 alone.
+
+    factory: makes its TLS contexts, if not its default does.
+    """
 
     def __init__(self, module, ca=None, factory=None):
         self.module, self.client, self.close = module, None, lambda: None
         self.trust = {"ssl_options": {"ca_certs": ca}, "ssl_context_factory": factory} if ca else {}
 
-    def ask(self, url):
+    def fetch(self, url):
+        """Return (status, body, class of the socket or None, HTTP version) of one request."""
         if self.client is None:
             trust = self.trust if url.startswith("https") else {}
             self.client = self.module.HTTPClient.from_url(url, **trust)
@@ -839,7 +840,8 @@ class HttpClient(object):
     def __init__(self, module, ca):
         self.module, self.ca, self.close = module, ca, lambda: None
 
-    def ask(self, url):
+    def fetch(self, url):
+        """Return (status, body, class of the socket or None, HTTP version) of one request."""
         scheme, _, place, path = url.split("/", 3)
         if scheme == "https:":
             context = self.module.ssl.create_default_context(cafile=self.ca)
@@ -853,60 +855,26 @@ class HttpClient(object):
 
 
 class Aiohttp(object):
-    def __init__(self, module, ca=None):
+    """A session of aiohttp, with a loop of its own."""
+
+    def __init__(self, module, _ca=None):
         import asyncio
 
         loop = asyncio.new_event_loop()
         self.wait, self.end, self.module = loop.run_until_complete, loop.close, module
         self.session = module.ClientSession(loop=loop)
 
-    def ask(self, url, method="GET", timeout=None):
+    def fetch(self, url, method="GET", timeout=None):
+        """Return (status, body, class of the socket or None, HTTP version) of one request."""
         options = {"timeout": self.module.ClientTimeout(total=timeout)} if timeout else {}
         # As Python 2.7 has to be able to read it: without `async with` and `await`.
         response = self.wait(self.session.request(method, url, allow_redirects=False, **options))
         return response.status, self.wait(response.read()), None, "HTTP/%d.%d" % response.version
 
     def close(self):
+        """Close the session, and its loop."""
         self.wait(self.session.close())
         self.end()
-
-
-class Way(object):
-    """A client, as the program has it. once: whether it has a `get` without a session; priced:
-    whether a kept connection can be asked for; adapter: whether it goes through one of an own
-    session of the program's.
-    """
-
-    once = priced = adapter = False
-
-    def __init__(self, name, kind, module=None, options=(), **can):
-        self.name, self.kind, self.module = name, kind, module or name
-        self.options = dict(options)
-        vars(self).update(can)
-
-    def session(self, *ca):
-        bring(self.module)
-        return self.kind(sys.modules[self.module], *ca, **self.options)
-
-
-#: Every client that the doctor knows, the likeliest first.
-WAYS = (
-    Way("requests", Requests, once=True, priced=True),
-    Way("niquests", Requests, priced=True),
-    Way("urllib3", Urllib3, priced=True),
-    Way("httpx", Httpx, once=True),
-    Way("geventhttpclient", GeventHttpClient),
-    Way("aiohttp", Aiohttp),
-)
-STANDARD = Way("the standard library", HttpClient, "httplib" if PY2 else "http.client")
-#: eventlet's urlopen goes through it, with nothing patched.
-EVENTLETS = Way("eventlet's own http.client", HttpClient, "eventlet.green.http.client")
-
-
-def topmost(names):
-    """Return the names of clients, without urllib3 if requests or niquests stands on it."""
-    on_it = {"requests", "niquests"} & set(names)
-    return [name for name in names if name != "urllib3" or not on_it]
 
 
 def class_of(value):
@@ -920,15 +888,459 @@ def socket_of(response):
     return class_of(getattr(connection, "sock", None))
 
 
+# ---------------------------------------------------------------- what each client does in a trial
+
+
+HTTP_CLIENT = "httplib" if PY2 else "http.client"
+
+
+def closing_requests(url, _trust):
+    """Return a function that fetches with a Session, and asks for the end of each connection."""
+    session = loaded("requests").Session()
+    return lambda: session.get(url, headers={"Connection": "close"}).content
+
+
+def each_requests(url, _trust):
+    """Return a function that fetches with requests.get."""
+    return lambda: loaded("requests").get(url).content
+
+
+def kept_requests(url, _trust):
+    """Return a function that fetches with one Session."""
+    session = loaded("requests").Session()
+    return lambda: session.get(url).content
+
+
+def with_places(url, size):
+    """Return a function that fetches with a Session whose pool has this many places."""
+    requests = loaded("requests")
+    session = requests.Session()
+    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
+    return lambda: session.get(url).content
+
+
+def each_niquests(url, trust):
+    """Return a function that fetches with a new Session of niquests each time."""
+    quiet = {"revocation_configuration": None}
+    return lambda: loaded("niquests").Session(**quiet).get(url, verify=trust).content
+
+
+def kept_niquests(url, trust):
+    """Return a function that fetches with one Session of niquests."""
+    session = loaded("niquests").Session(revocation_configuration=None)
+    return lambda: session.get(url, verify=trust).content
+
+
+def clients_of(httpx):
+    """Return the trial of httpx or httpx2, as in `Client.trial`."""
+
+    def new_client(url, _trust):
+        return lambda: loaded(httpx).get(url).content
+
+    def kept_client(url, _trust):
+        client = loaded(httpx).Client()
+        return lambda: client.get(url).content
+
+    return httpx, new_client, kept_client
+
+
+def awaiting_clients_of(httpx):
+    """Return the trial of their clients that await, several at once.
+
+    (As Python 2.7 has to be able to read it: without `async def` and `await`.)
+    """
+
+    def new_clients(url, _trust, number):
+        wait = waiting()
+
+        def fetch():
+            clients = [loaded(httpx).AsyncClient() for _ in range(number)]
+            try:
+                return [reply.content for reply in wait(gathered([c.get(url) for c in clients]))]
+            finally:
+                wait(gathered([client.aclose() for client in clients]))
+
+        return fetch
+
+    def kept_client(url, _trust, number):
+        wait, client = waiting(), loaded(httpx).AsyncClient()
+
+        def fetch():
+            replies = wait(gathered([client.get(url) for _ in range(number)]))
+            return [reply.content for reply in replies]
+
+        return fetch
+
+    return httpx, new_clients, kept_client
+
+
+def gathered(awaitables):
+    """Return what waits for all of some that can be awaited."""
+    import asyncio
+
+    class All(object):
+        def __await__(self):
+            return asyncio.gather(*awaitables).__await__()
+
+    return asyncio.wait_for(All(), None)
+
+
+def waiting():
+    """Return a function that waits for what can be awaited, on a loop of its own."""
+    import asyncio
+
+    return asyncio.new_event_loop().run_until_complete
+
+
+def each_urllib3(url, trust):
+    """Return a function that fetches with a new PoolManager each time."""
+    options = {"cert_reqs": "CERT_REQUIRED", "ca_certs": trust}
+    return lambda: loaded("urllib3").PoolManager(**options).request("GET", url).data
+
+
+def kept_urllib3(url, trust):
+    """Return a function that fetches with one PoolManager that has one context."""
+    import ssl
+
+    pool = loaded("urllib3").PoolManager(ssl_context=ssl.create_default_context(cafile=trust))
+    return lambda: pool.request("GET", url).data
+
+
+def each_httplib2(url, trust):
+    """Return a function that fetches with a new Http of httplib2 each time."""
+    return lambda: loaded("httplib2").Http(ca_certs=trust).request(url)[1]
+
+
+def kept_httplib2(url, trust):
+    """Return a function that fetches with one Http of httplib2."""
+    http = loaded("httplib2").Http(ca_certs=trust)
+    return lambda: http.request(url)[1]
+
+
+def with_http_client(url, **options):
+    """Return a function that fetches with an HTTPSConnection, made anew with these options."""
+    client = loaded(HTTP_CLIENT)
+    _, _, place, path = url.split("/", 3)
+
+    def fetch():
+        connection = client.HTTPSConnection(place, **options)
+        try:
+            connection.request("GET", "/" + path)
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+    return fetch
+
+
+def each_http_client(url, _trust):
+    """Return a function that fetches with an HTTPSConnection that makes its own context."""
+    return with_http_client(url)
+
+
+def each_urlopen(url, _trust):
+    """Return a function that fetches with urlopen."""
+    return lambda: loaded("urllib2" if PY2 else "urllib.request").urlopen(url).read()
+
+
+def kept_urlopen(url, _trust):
+    """Return a function that fetches with urlopen and one context."""
+    import ssl
+
+    context, module = ssl.create_default_context(), loaded("urllib2" if PY2 else "urllib.request")
+    return lambda: module.urlopen(url, context=context).read()
+
+
+def each_tornado(url, trust):
+    """Return a function that has tornado load the certificates for each connection."""
+    return with_tornado(url, ca_certs=trust)
+
+
+def kept_tornado(url, trust):
+    """Return a function that has tornado use one context."""
+    import ssl
+
+    return with_tornado(url, ssl_options=ssl.create_default_context(cafile=trust))
+
+
+def with_tornado(url, **options):
+    """Return a function that fetches with tornado's client and these options."""
+    import asyncio
+
+    loop, client = asyncio.new_event_loop(), loaded("tornado.httpclient").AsyncHTTPClient
+    # As Python 2.7 has to be able to read it: without `async def`.
+    asyncio.set_event_loop(loop)
+    return lambda: loop.run_until_complete(fetched(client, url, options)).body
+
+
+def fetched(client, url, options):
+    """Return what waits for a reply of tornado."""
+    return client().fetch(url, **options)
+
+
+def with_botocore(url, trust, clients={}):  # noqa: B006  # it is to keep them
+    """Return a function that fetches with one client of botocore that is kept.
+
+    If the server closes each connection, it loads for each. (To make a client takes longer than a
+    load, so it is made once, and counted in neither.)
+    """
+    place, folder, name = url.rsplit("/", 2)
+    if place not in clients:
+        config = loaded("botocore.config").Config(
+            signature_version=loaded("botocore").UNSIGNED, s3={"addressing_style": "path"}
+        )
+        options = dict(endpoint_url=place, region_name="us-east-1", verify=trust, config=config)
+        clients[place] = loaded("botocore.session").get_session().create_client("s3", **options)
+    clients[place].close()  # what it kept before; it goes on
+    return lambda: clients[place].get_object(Bucket=folder, Key=name)["Body"].read()
+
+
+def each_context(url, trust):
+    """Return a function that makes a context for each connection."""
+    import ssl
+
+    return lambda: with_http_client(url, context=ssl.create_default_context(cafile=trust))()
+
+
+def one_context(url, trust):
+    """Return a function that uses one context for all connections."""
+    import ssl
+
+    return with_http_client(url, context=ssl.create_default_context(cafile=trust))
+
+
+#: Of contexts that no client makes: a context for each connection, and one for all.
+CONTEXTS = (HTTP_CLIENT, each_context, one_context)
+#: Of a program that closes its connections.
+CLOSING = ("requests", closing_requests, kept_requests)
+
+
+# ------------------------------------------------ what can be changed in each client, from outside
+
+
+# What is applied stands in for a line of the program: it does what the line would do, from outside.
+
+
+def keep_connections(module):
+    """Have sessions of requests share one pool of connections, as one that is kept would.
+
+    An adapter of the program's own stays as it is.
+    """
+    adapter, pools = module.HTTPAdapter, {}
+    original, leave = adapter.init_poolmanager, adapter.close
+
+    def init_poolmanager(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        if type(self) is adapter:
+            key = os.getpid(), args, tuple(sorted(kwargs.items()))  # no child takes ours
+            self.poolmanager = pools.setdefault(key, self.poolmanager)
+
+    def close(self):
+        if type(self) is not adapter:
+            leave(self)
+
+    adapter.init_poolmanager, adapter.close = init_poolmanager, close
+
+
+def one_of_each(function):
+    """Return a function that makes a context once for each set of arguments and each process."""
+    contexts, lock = {}, {}
+
+    def make_once(*args, **kwargs):
+        import threading  # not before the program has the chance to patch it
+
+        key = os.getpid(), args, tuple(sorted(kwargs.items()))
+        try:
+            hash(key)
+        except TypeError:  # what cannot be compared
+            return function(*args, **kwargs)
+        with lock.setdefault(os.getpid(), threading.Lock()):
+            if key not in contexts:
+                contexts[key] = function(*args, **kwargs)
+            return contexts[key]
+
+    return make_once
+
+
+def one_context_of_httpx(module):
+    """Have clients of httpx share their contexts."""
+    module.create_ssl_context = one_of_each(module.create_ssl_context)
+
+
+def one_context_of_ssl(module):
+    """Have http.client and urlopen share their contexts."""
+    module._create_default_https_context = one_of_each(module._create_default_https_context)
+
+
+def one_context_of_httplib2(module):
+    """Have Https of httplib2 share their contexts."""
+    module._build_ssl_context = one_of_each(module._build_ssl_context)
+
+
+def one_context_of_tornado(module):
+    """Give requests that name the same certificates one context."""
+    kind, contexts = module._HTTPConnection, {}
+    original = kind._get_ssl_options
+
+    def _get_ssl_options(self, scheme):
+        request = self.request
+        if scheme != "https" or request.ssl_options is not None:
+            return original(self, scheme)
+        key = (
+            os.getpid(),
+            request.validate_cert,
+            request.ca_certs,
+            request.client_cert,
+            request.client_key,
+        )
+        if key not in contexts:
+            contexts[key] = original(self, scheme)
+        return contexts[key]
+
+    kind._get_ssl_options = _get_ssl_options
+
+
+def one_client_of_botocore(module):
+    """Have clients with the same settings share one pool of connections, as one that is kept."""
+    kind, managers = module.URLLib3Session, {}
+    original = kind.__init__
+
+    def begin(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        key = os.getpid(), repr(args), repr(sorted(kwargs.items()))
+        self._manager = managers.setdefault(key, self._manager)
+
+    kind.__init__, kind.close = begin, lambda _: None
+
+
+def one_context_of_pools(module):
+    """Give pools that the program makes by itself one context for each file of certificates."""
+    import ssl
+
+    context = one_of_each(ssl.create_default_context)
+    needs = "ssl_context cert_file ca_cert_dir ca_cert_data ssl_version".split()
+    verifies = (None, ssl.CERT_REQUIRED, "CERT_REQUIRED", "REQUIRED")
+
+    def with_context(kind):
+        original = kind.__init__
+
+        def begin(self, *args, **options):
+            caller = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
+            plain = options.get("cert_reqs") in verifies and not any(map(options.get, needs))
+            if caller not in ("requests", "urllib3") and plain:
+                options["ssl_context"] = context(cafile=options.pop("ca_certs", None))
+            original(self, *args, **options)
+
+        kind.__init__ = begin
+
+    with_context(module.PoolManager)
+    with_context(module.HTTPSConnectionPool)
+
+
+# ------------------------------------------------- the clients and libraries that the doctor knows
+
+
+class Client(Record):
+    """A client, or a library between a program and its clients."""
+
+    FIELDS = (
+        ("name", nothing, "as a report calls it"),
+        ("module", nothing, "what is imported to use it; as its name, if none is given"),
+        ("packages", str, "of these the doctor tells what it did, by the frames of a call"),
+        ("own_tls", str, "modules with TLS of their own, which neither ssl nor pyOpenSSL sees"),
+        # How it is asked in this process.
+        ("kind", nothing, "the class of its sessions"),
+        ("options", dict, "of that class"),
+        ("has_get", bool, "it has a `get` without a session"),
+        ("adapter", bool, "it goes through an adapter of a session of the program's"),
+        # Advice.
+        ("keep", nothing, "what has it load once, and risks nothing: (line, sentence)"),
+        ("makers", str, "its functions that make what is to be kept"),
+        ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
+        ("pool_options", dict, 'its options for a larger pool ("full"), and for more ("evicted")'),
+        ("larger_pool_trial", nothing, "the name of the trial of a larger pool"),
+        ("multiplexed", str, "the line that sends all to a host over one connection of HTTP/2"),
+        ("owners", nothing, "which of `Counts` has the number of its sessions or pools"),
+        ("front", nothing, "the library by which programs use it"),
+        ("constructor", nothing, "what a program makes of it, and keeps"),
+        ("keyword", nothing, "by which that takes a context or a client; None: it takes neither"),
+        # What is tried and applied; see `trials` and `changes`.
+        ("trial", nothing, "(module, function that loads again, function that does not)"),
+        ("awaiting_trial", nothing, "the same of its client that awaits"),
+        ("applied", dict, "{module: function that makes the change in it}"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+    def __init__(self, name, **values):
+        Record.__init__(self, name=name, **values)
+        self.module = self.module or name
+
+    def session(self, *ca):
+        """Return a session; ca: the certificates that it trusts alone."""
+        try_import(self.module)
+        return self.kind(sys.modules[self.module], *ca, **self.options)
+
+    @property
+    def takes_nothing(self):
+        """Return whether what a program makes of it takes no context and no client."""
+        return self.constructor is not None and self.keyword is None
+
+
+#: The clients and libraries, the likeliest first; by package, the client that it belongs to; and by
+#: module, what brings TLS of its own. `register` fills all three.
+CLIENTS, PACKAGES, OWN_TLS = [], {}, {}
+
+
+def register(client):
+    """Add the record of a client."""
+    CLIENTS.append(client)
+    PACKAGES.update(dict.fromkeys(client.packages.split(), client.name))
+    OWN_TLS.update(dict.fromkeys(client.own_tls.split(), client.name))
+
+
+def client_named(name):
+    """Return the record of a client; of one that is not known, one without anything."""
+    return next((client for client in CLIENTS if client.name == name), None) or Client(name)
+
+
+def counted_clients():
+    """Return the names of the clients that a run tells of."""
+    return sorted(set(PACKAGES.values()))
+
+
+def clients_with_sessions():
+    """Return the clients that can be asked in this process."""
+    return [client for client in CLIENTS if client.kind]
+
+
+def advice_to_keep(library):
+    """Return (how a library's client is kept or None, what is said of the context it takes)."""
+    client = client_named(library)
+    if client.constructor is None:
+        text = "Make one client of %s, and keep it; where it has none, see whether it takes one."
+        return None, text % library
+    text = "Make one client of %s, and keep it" % library
+    if client.keyword is None:
+        return client.constructor, text + " (it takes no context or client of yours)."
+    return client.constructor, text + " (it takes one of yours as %s=)." % client.keyword
+
+
+def topmost(names):
+    """Return the names of clients, without urllib3 if requests or niquests stands on it."""
+    on_it = {"requests", "niquests"} & set(names)
+    return [name for name in names if name != "urllib3" or not on_it]
+
+
 def own_adapters():
-    """Return clients that use the program's own https adapters, one for each class that is not
-    requests' own: of the sessions that are there now, and of a library that is imported for nothing
-    else.
+    """Return clients that use the program's own https adapters.
+
+    One for each class that is not requests' own: of the sessions that are there now, and of a
+    library that is imported for nothing else.
     """
     requests = loaded("requests")
     if not hasattr(requests, "Session"):
         return []
-    stock, adapters, ways = requests.adapters.HTTPAdapter, {}, []
+    stock, adapters, clients = requests.adapters.HTTPAdapter, {}, []
     # One that sends in its own way might send elsewhere.
     sending = [name for name in dir(stock) if name == "send" or name.startswith("get_connection")]
     for candidate in gc.get_objects():
@@ -940,13 +1352,142 @@ def own_adapters():
                     adapters.setdefault(kind, adapter)
     for kind, adapter in adapters.items():
         name = "requests with a session's %s" % kind.__name__
-        its_own = {"mount": lambda adapter=adapter: adapter}
-        ways.append(Way(name, Requests, "requests", its_own, priced=True, adapter=True))
+        mount = {"mount": lambda adapter=adapter: adapter}
+        values = dict(module="requests", kind=Requests, options=mount, adapter=True)
+        clients.append(Client(name, **values))
     x509 = getattr(loaded("requests_toolbelt.adapters.x509"), "X509Adapter", None)
     if x509 and x509 not in adapters:
-        new = {"mount": lambda: x509(cert_bytes=CERTIFICATE.encode(), pk_bytes=KEY.encode())}
-        ways.append(Way("requests with requests_toolbelt's X509Adapter", Requests, "requests", new))
-    return ways[:3]
+        mount = {"mount": lambda: x509(cert_bytes=CERTIFICATE.encode(), pk_bytes=KEY.encode())}
+        name = "requests with requests_toolbelt's X509Adapter"
+        clients.append(Client(name, module="requests", kind=Requests, options=mount))
+    return clients[:3]
+
+
+URLOPEN = "urllib2" if PY2 else "urllib.request"
+STANDARD = Client("the standard library", module=HTTP_CLIENT, kind=HttpClient)
+#: eventlet's urlopen goes through it, with nothing patched.
+EVENTLETS = Client(
+    "eventlet's own http.client", module="eventlet.green.http.client", kind=HttpClient
+)  # fmt: skip
+#: What is said of contexts that a program makes itself, and of clients that are not known.
+KEEP_CONTEXT = ("context = ssl.create_default_context()",
+    "Make one context, and give it to every connection.")  # fmt: skip
+
+# ------------------------------------------------------------------------------- a record each
+
+register(Client("requests", packages="requests", kind=Requests, has_get=True, owners="sessions",
+    keep=("session = requests.Session()",
+        "requests.get makes a Session for each call; one that is kept, for many requests to few "
+        "hosts, keeps its connections, and loads once for each."),
+    makers="Session",
+    larger_pool='session.mount("https://", requests.adapters.HTTPAdapter(%s))',
+    pool_options={"full": "pool_maxsize", "evicted": "pool_connections"},
+    larger_pool_trial="larger-pool",
+    trial=("requests", each_requests, kept_requests),
+    applied={"requests.adapters": keep_connections},
+))  # fmt: skip
+register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
+    keep=("session = niquests.Session()",
+        "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
+    makers="Session AsyncSession",
+    multiplexed="session = niquests.Session(multiplexed=True)",
+    trial=("niquests", each_niquests, kept_niquests),
+))  # fmt: skip
+register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
+    keep=("pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())",
+        "One pool that is kept keeps its connections, and with a context of your own it loads "
+        "once, whatever it connects to."),
+    makers="PoolManager ProxyManager",
+    larger_pool="pool = urllib3.PoolManager(%s, ssl_context=ssl.create_default_context())",
+    pool_options={"full": "maxsize", "evicted": "num_pools"}, larger_pool_trial="urllib3",
+    trial=("urllib3", each_urllib3, kept_urllib3),
+    applied={"urllib3.poolmanager": one_context_of_pools},
+))  # fmt: skip
+register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
+    constructor="httpx.Client", keyword="verify",
+    keep=("client = httpx.Client()",
+        "httpx.get, and each new client, loads anew; a client that is kept loads once, whatever it "
+        "connects to."),
+    makers="Client AsyncClient", multiplexed="client = httpx.AsyncClient(http2=True)",
+    trial=clients_of("httpx"), awaiting_trial=awaiting_clients_of("httpx"),
+    applied={"httpx._config": one_context_of_httpx},
+))  # fmt: skip
+register(Client("httpx2", packages="httpx2 httpcore2",
+    keep=("client = httpx2.Client()",
+        "Each new client loads anew; one that is kept loads once, whatever it connects to."),
+    makers="Client AsyncClient", multiplexed="client = httpx2.AsyncClient(http2=True)",
+    trial=clients_of("httpx2"), awaiting_trial=awaiting_clients_of("httpx2"),
+    applied={"httpx2._config": one_context_of_httpx},
+))  # fmt: skip
+register(Client("geventhttpclient", packages="geventhttpclient", kind=GeventHttpClient))
+register(Client("aiohttp", packages="aiohttp", kind=Aiohttp,
+    constructor="aiohttp.TCPConnector", keyword="ssl",
+    keep=("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
+        "One context, made once by ssl.create_default_context(), serves all sessions."),
+))  # fmt: skip
+register(Client("botocore", packages="botocore", owners="botocores", front="boto3",
+    keep=("client = boto3.client(...)",
+        "One client for all threads (it may be shared) keeps its connections, ten of them unless "
+        "it is told to keep more. botocore loads once for each new one."),
+    makers="client resource",
+    larger_pool="client = boto3.client(..., config=Config(%s))",
+    pool_options={"full": "max_pool_connections"},
+    trial=("botocore.session", with_botocore, with_botocore),
+    applied={"botocore.httpsession": one_client_of_botocore},
+))  # fmt: skip
+register(Client("httplib2", packages="httplib2",
+    keep=("http = httplib2.Http()",
+        "One Http for each thread, kept, keeps its connections; each new one loads anew."),
+    makers="Http",
+    trial=("httplib2", each_httplib2, kept_httplib2), applied={"httplib2": one_context_of_httplib2},
+))  # fmt: skip
+register(Client("tornado", packages="tornado",
+    keep=("HTTPRequest(url, ssl_options=context)",
+        "ca_certs loads anew for each connection; one ssl.SSLContext for all loads once."),
+    trial=("tornado.httpclient", each_tornado, kept_tornado),
+    applied={"tornado.simple_httpclient": one_context_of_tornado},
+))  # fmt: skip
+register(Client("twisted",
+    keep=("agent = Agent(reactor, pool=HTTPConnectionPool(reactor))",
+        "An Agent that is kept, and has a pool, keeps its connections; each new one loads anew."),
+))  # fmt: skip
+register(Client("http.client", packages="http httplib",
+    keep=("HTTPSConnection(host, context=context)",
+        "Without a context each HTTPSConnection makes its own: make one, by "
+        "context = ssl.create_default_context(), and give it to all."),
+    trial=(HTTP_CLIENT, each_http_client, one_context), applied={"ssl": one_context_of_ssl},
+))  # fmt: skip
+register(Client("urlopen", packages="urllib urllib2",
+    keep=(URLOPEN + ".urlopen(url, context=context)",
+        "Without a context each call makes its own: make one, by "
+        "context = ssl.create_default_context(), and give it to all."),
+    trial=(URLOPEN, each_urlopen, kept_urlopen), applied={"ssl": one_context_of_ssl},
+))  # fmt: skip
+
+# Libraries that use one of these, or ssl.
+
+register(Client("openai", constructor="openai.OpenAI", keyword="http_client"))
+register(Client("slack_sdk", constructor="slack_sdk.WebClient", keyword="ssl"))
+register(Client("stripe", constructor="stripe.StripeClient", keyword="http_client"))
+register(Client("boto3", constructor="boto3.client"))
+register(Client("kubernetes", constructor="kubernetes.client.ApiClient"))
+register(Client("redis", constructor="redis.Redis"))
+register(Client("svix", constructor="svix.api.Svix"))
+register(Client("websockets", constructor="websockets.sync.client.connect", keyword="ssl"))
+register(Client("aiomqtt", constructor="aiomqtt.Client", keyword="tls_context"))
+
+# What brings TLS of its own; a module is called as its package, unless one is named.
+
+for _name in (
+    "psycopg2 psycopg pycurl curl_cffi grpc oracledb cx_Oracle mariadb pymssql pyodbc ibm_db "
+    "couchbase aerospike pygit2 temporalio primp rnet pyreqwest tls_client obstore deltalake "
+    "M2Crypto aioquic glide adbc_driver_postgresql"
+).split():
+    register(Client(_name, own_tls=_name))
+register(Client("mysqlclient", own_tls="MySQLdb"))
+register(Client("mysql-connector", own_tls="_mysql_connector"))
+register(Client("confluent-kafka", own_tls="confluent_kafka"))
+register(Client("pulsar-client", own_tls="pulsar"))
 
 
 # ------------------------------------------------------------------ 1. does a read block the loop?
@@ -990,7 +1531,7 @@ def own_code_uses(package, program):
     return False
 
 
-def ask(client, server, scheme, delay_s, trial):
+def request_once(client, server, scheme, delay_s, trial):
     """Make one request over a new connection: (the trial's peak in the server's hand, socket
     class).
 
@@ -998,7 +1539,7 @@ def ask(client, server, scheme, delay_s, trial):
     """
     session = client.session(server.ca)
     try:
-        status, body, kind, _ = session.ask(server.url(scheme, delay_s, trial))
+        status, body, kind, _ = session.fetch(server.url(scheme, delay_s, trial))
     finally:
         session.close()
     answer = json.loads(body.decode("ascii")) if status == 200 else {}
@@ -1016,7 +1557,7 @@ def one_trial(loop, client, server, scheme, delay_s, n):
 
     def fetch():
         try:
-            peaks.append(ask(client, server, scheme, delay_s, trial)[0])
+            peaks.append(request_once(client, server, scheme, delay_s, trial)[0])
         except Exception as error:
             errors.append(told(error))
 
@@ -1080,7 +1621,7 @@ def check_client(loop, patched, client, server, imported):
     """Check whether a TLS read of this client blocks the loop, with plain HTTP as the control."""
     row = {"client": client.name, "imported": imported, "socket": None, "https": None, "http": None}
     try:
-        row["socket"] = ask(client, server, "https", 0, server.new_trial())[1]
+        row["socket"] = request_once(client, server, "https", 0, server.new_trial())[1]
         row["https"] = try_out(loop, client, server, "https")
         row["http"] = try_out(loop, client, server, "http")
     except Exception as error:
@@ -1098,13 +1639,13 @@ def check_loop(loop, patched, server, imported, watch):
     stand-in if it imported none.
     """
     # aiohttp has a loop of its own.
-    candidates = [client for client in WAYS if client.kind is not Aiohttp]
+    candidates = [client for client in clients_with_sessions() if client.kind is not Aiohttp]
     chosen = [client for client in candidates if client.module in topmost(imported)]
     if loaded(EVENTLETS.module):
         chosen.append(EVENTLETS)
     chosen = chosen[:3] + own_adapters()
     stand_ins = [
-        client for client in candidates[:3] if not chosen and watch and bring(client.module)
+        client for client in candidates[:3] if not chosen and watch and try_import(client.module)
     ]
     clients = chosen or (stand_ins + [STANDARD])[:1]
     return [
@@ -1131,7 +1672,7 @@ def try_cures(loop, client, server):
     if client.name == "geventhttpclient":
         note(
             "gevent's SSLContext",
-            Way(client.name, client.kind, options={"factory": gevents_context}),
+            Client(client.name, kind=client.kind, options={"factory": gevents_context}),
         )
     elif loop.__name__ == "gevent":
         from gevent import monkey
@@ -1258,13 +1799,13 @@ def count_loads(client, server):
         session = client.session()
     row["made"] = len(watch.loads)
     for _ in range(3):
-        loads, error = loads_of(lambda: session.ask(url))
+        loads, error = loads_of(lambda: session.fetch(url))
         row["by_connection"].append(len(loads))
         row["each_ms"] += [round(ms, 3) for ms in loads]
         if error and "certificate verify failed" not in told(error).lower():
             row["error"] = row["error"] or told(error)
     session.close()
-    if client.once:
+    if client.has_get:
         row["by_call"] = len(loads_of(lambda: loaded(client.module).get(url))[0])
     return row
 
@@ -1274,13 +1815,13 @@ def check_loads(server, imported, watch, deadline):
     comes last, in our own process alone, and if there is time.
     """
     rows, candidates = [], [client for client in own_adapters() if client.adapter]
-    candidates += sorted(WAYS, key=lambda client: client.module not in imported)
+    candidates += sorted(clients_with_sessions(), key=lambda client: client.module not in imported)
     for client in candidates:
         its_own = client.module in imported
         if not its_own and (not watch or (imported and clock() > deadline)):
             continue
         with Watch() as importing:
-            if not bring(client.module):
+            if not try_import(client.module):
                 continue
         try:
             row = count_loads(client, server)
@@ -1339,7 +1880,7 @@ def cost_of_a_load(rows, watch):
     return bounds(spent) if spent else None
 
 
-# ----------------------------------------------------- libraries between a program and its clients
+# ---------------------------------------------------- decorators between a program and its clients
 
 
 #: Those that wrap a program's functions: none of them makes a client.
@@ -1347,40 +1888,15 @@ DECORATORS = frozenset(
     "pydantic wrapt tenacity functools decorator backoff retry retrying stamina cachetools "
     "typeguard beartype deprecated opentelemetry sentry_sdk ddtrace newrelic elasticapm".split()
 )
-#: What to keep of a library, and the keyword by which it takes a context or a client of one's own;
-#: None: it takes neither.
-LIBRARIES = {
-    "openai": ("openai.OpenAI", "http_client"),
-    "slack_sdk": ("slack_sdk.WebClient", "ssl"),
-    "stripe": ("stripe.StripeClient", "http_client"),
-    "boto3": ("boto3.client", None),
-    "kubernetes": ("kubernetes.client.ApiClient", None),
-    "redis": ("redis.Redis", None),
-    "svix": ("svix.api.Svix", None),
-    "websockets": ("websockets.sync.client.connect", "ssl"),
-    "aiomqtt": ("aiomqtt.Client", "tls_context"),
-    "aiohttp": ("aiohttp.TCPConnector", "ssl"),
-    "httpx": ("httpx.Client", "verify"),
-}
 
 
 def is_decorator(package, codes):
-    """Return whether a package only wraps the program's functions: it is known for that, or all of
-    its functions that were called take whatever they are given (*args, **kwargs).
+    """Return whether a package only wraps the program's functions.
+
+    It is known for that, or all of its functions that were called take whatever they are given
+    (*args, **kwargs).
     """
     return package in DECORATORS or all(code.co_flags & 12 == 12 for code in codes)
-
-
-def taken_by(library):
-    """Return (how its client is kept, what is said of the context that it takes), of a library."""
-    if library not in LIBRARIES:
-        text = "Make one client of %s, and keep it; where it has none, see whether it takes one."
-        return None, text % library
-    maker, keyword = LIBRARIES[library]
-    text = "Make one client of %s, and keep it" % library
-    if keyword is None:
-        return maker, text + " (it takes no context or client of yours)."
-    return maker, text + " (it takes one of yours as %s=)." % keyword
 
 
 # ------------------------------------------------------------------- what the counts of a run mean
@@ -1442,9 +1958,7 @@ def is_shared(row, total):
     """Return whether connections of requests, urllib3 or botocore are those of far fewer sessions,
     pools or clients.
     """
-    owners = {
-        "requests": total["sessions"], "urllib3": total["pools"], "botocore": total["botocores"]
-    }.get(row["client"], 0)  # fmt: skip
+    owners = total.get(client_named(row["client"]).owners, 0)
     return 0 < 2 * owners <= row["connections"]
 
 
@@ -2462,14 +2976,6 @@ def is_importing(frame):
 # --------------------------------------------- what the program does in `ssl`, noted while it runs
 
 
-#: The clients that the doctor knows, as their packages are called.
-KNOWN = {
-    "requests": "requests", "niquests": "niquests", "urllib3": "urllib3",
-    "urllib3_future": "niquests", "httpx": "httpx", "httpcore": "httpx", "httpx2": "httpx2",
-    "httpcore2": "httpx2", "aiohttp": "aiohttp", "botocore": "botocore", "httplib2": "httplib2",
-    "tornado": "tornado", "geventhttpclient": "geventhttpclient", "http": "http.client",
-    "httplib": "http.client", "urllib": "urlopen", "urllib2": "urlopen",
-}  # fmt: skip
 #: What may come between a client and what it calls.
 BETWEEN = (
     "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
@@ -2557,8 +3063,8 @@ class Probes(object):
             package = "truststore" if VENDORED in name else name.partition(".")[0]
             if path == OWN_FILE or path.startswith("<frozen"):
                 continue
-            if inner and package in KNOWN:
-                client = KNOWN[package]
+            if inner and package in PACKAGES:
+                client = PACKAGES[package]
                 if package in ("httpx", "httpx2") and code.co_name == "__init__":
                     awaits = awaits or hasattr(type(this_frame.f_locals.get("self")), "aclose")
             elif inner and client and package not in BETWEEN:
@@ -2748,7 +3254,7 @@ class Probes(object):
             values = dict(c=None if context is None else self.number(context), who=origin)
             values.update(loop=running_loop() is not None, since=wanted_from, t=clock())
             values.update(thread=ident(), by=type(connection).__module__)
-            values.update(http=origin["client"] in KNOWN.values())
+            values.update(http=origin["client"] in PACKAGES.values())
             self.note("begin", h=number, open=self.opened(connection, number), **values)
         return number
 
@@ -3114,16 +3620,23 @@ class Probes(object):
         if loaders is not None:
             self.compiles(loaders.SourceLoader, "source_to_code")
             self.compiles(loaders.SourceFileLoader, "set_data")
-        for name in set(PROBED) | set(self.changes):
+        for name in set(PROBED) | set(OWN_TLS) | set(self.changes):
             if sys.modules.get(name) is not None:
                 self.probe(name, sys.modules[name])
         sys.meta_path.insert(0, self)
         return self
 
+    def is_probed(self, name):
+        """Return whether there is a probe for a module."""
+        return name in PROBED or name in OWN_TLS or name in self.changes
+
     def probe(self, name, module):
+        """Put the probes into a module, and the changes."""
         try:
             if name in PROBED:
                 PROBED[name](self, module)
+            if name in OWN_TLS:
+                self.note("own tls", name=OWN_TLS[name])
             if name in self.changes:
                 self.changes[name](module)
         except Exception as error:  # a module that only has the name of the one that is meant
@@ -3131,7 +3644,7 @@ class Probes(object):
 
     def find_spec(self, name, path=None, target=None):
         """Return the spec of a module that is to be probed once it is imported; of others, none."""
-        if name not in PROBED and name not in self.changes:
+        if not self.is_probed(name):
             return None
         for finder in list(sys.meta_path):
             if finder is self or not hasattr(finder, "find_spec"):
@@ -3161,8 +3674,7 @@ class Probes(object):
     if PY2:
 
         def find_module(self, name, path=None):
-            is_probed = name in PROBED or name in self.changes
-            return self if is_probed and ("import", name) not in self.busy else None
+            return self if self.is_probed(name) and ("import", name) not in self.busy else None
 
         def load_module(self, name):
             self.busy.add(("import", name))
@@ -3417,10 +3929,6 @@ def says_close(header, values):
     return header.lower() == "connection" and any("close" in text.lower() for text in texts)
 
 
-def probe_own_tls(probes, module):
-    probes.note("own tls", name=OWN_TLS[module.__name__])
-
-
 def probe_injection(probes, module):
     inject = module.inject_into_urllib3
 
@@ -3478,7 +3986,6 @@ PROBED = {
     "urllib3.contrib.pyopenssl": probe_injection,
     "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
 }  # fmt: skip
-PROBED.update(dict.fromkeys(OWN_TLS, probe_own_tls))
 
 
 def named(wrapper, function):
@@ -3737,12 +4244,15 @@ def check_http(url, imported):
     if url.startswith("https://"):
         say("connecting to %s: which protocols does it offer? (no request)" % host)
         results["offers"] = offered(host, port)
-    names = imported or set(client.module for client in WAYS if bring(client.module))
-    speakers = [client for client in WAYS if client.module in topmost(names)]
+    clients = clients_with_sessions()
+    names = imported or set(client.module for client in clients if try_import(client.module))
+    speakers = [client for client in clients if client.module in topmost(names)]
     # geventhttpclient speaks HTTP/1.1 alone.
     speakers = [client for client in speakers if client.kind is not GeventHttpClient]
-    if "httpx" in names and bring("h2"):
-        speakers.append(Way("httpx with http2=True", Httpx, "httpx", {"http2": True}))
+    if "httpx" in names and try_import("h2"):
+        speakers.append(
+            Client("httpx with http2=True", module="httpx", kind=Httpx, options={"http2": True})
+        )
     for speaker in speakers:
         row = {"client": speaker.name, "version": None, "ms": [], "error": None}
         results["clients"].append(row)
@@ -3753,7 +4263,7 @@ def check_http(url, imported):
                 numbers = (public, speaker.name, results["requests"], MOST_REQUESTS)
                 say("asking %s with %s (request %d of at most %d)" % numbers)
                 start = clock()
-                version = session.ask(url, "HEAD", timeout=5)[3]
+                version = session.fetch(url, "HEAD", timeout=5)[3]
                 row["version"] = HTTP_NAMES.get(version, str(version))
                 row["ms"].append(round(1000 * (clock() - start), 1))
             session.close()
@@ -3904,74 +4414,14 @@ ADVICE = {
         "%(url)s offers HTTP/2, and %(client)s speaks %(version)s. At a distance, many requests at "
         "once over one connection pay; next door, with Python's h2, they cost more."),
 }  # fmt: skip
-_URLOPEN = "urllib2" if PY2 else "urllib.request"
-#: What makes a client load once, and risks nothing: (line, sentence).
-KEEP = {
-    "requests": ("session = requests.Session()",
-        "requests.get makes a Session for each call; one that is kept, for many requests to few "
-        "hosts, keeps its connections, and loads once for each."),
-    "niquests": ("session = niquests.Session()",
-        "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
-    "urllib3": ("pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())",
-        "One pool that is kept keeps its connections, and with a context of your own it loads "
-        "once, whatever it connects to."),
-    "httpx": ("client = httpx.Client()",
-        "httpx.get, and each new client, loads anew; a client that is kept loads once, whatever it "
-        "connects to."),
-    "httpx2": ("client = httpx2.Client()",
-        "Each new client loads anew; one that is kept loads once, whatever it connects to."),
-    "aiohttp": ("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
-        "One context, made once by ssl.create_default_context(), serves all sessions."),
-    "botocore": ("client = boto3.client(...)",
-        "One client for all threads (it may be shared) keeps its connections, ten of them unless "
-        "it is told to keep more. botocore loads once for each new one."),
-    "http.client": ("HTTPSConnection(host, context=context)",
-        "Without a context each HTTPSConnection makes its own: make one, by "
-        "context = ssl.create_default_context(), and give it to all."),
-    "urlopen": (_URLOPEN + ".urlopen(url, context=context)",
-        "Without a context each call makes its own: make one, by "
-        "context = ssl.create_default_context(), and give it to all."),
-    "httplib2": ("http = httplib2.Http()",
-        "One Http for each thread, kept, keeps its connections; each new one loads anew."),
-    "tornado": ("HTTPRequest(url, ssl_options=context)",
-        "ca_certs loads anew for each connection; one ssl.SSLContext for all loads once."),
-    "twisted": ("agent = Agent(reactor, pool=HTTPConnectionPool(reactor))",
-        "An Agent that is kept, and has a pool, keeps its connections; each new one loads anew."),
-}  # fmt: skip
-#: What keeps connections that were closed for want of a place: (line, for which options).
-LARGER = {
-    "requests": 'session.mount("https://", requests.adapters.HTTPAdapter(%s))',
-    "urllib3": "pool = urllib3.PoolManager(%s, ssl_context=ssl.create_default_context())",
-    "botocore": "client = boto3.client(..., config=Config(%s))",
-}
-#: How each of them calls the size of a pool, and of a manager of pools.
-OPTIONS = {
-    "requests": {"full": "pool_maxsize", "evicted": "pool_connections"},
-    "urllib3": {"full": "maxsize", "evicted": "num_pools"},
-    "botocore": {"full": "max_pool_connections"},
-}
 _WANTING = {
     "full": "%(wanted)d connections to one host were in use at once, and its pool keeps %(size)d: "
     "%(times)d were closed after their reply, and made anew. A place for each thread keeps them.",
     "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
     "of its requests the host's connections had been closed to make room.",
 }
-#: What has one connection carry all that is asked of a host by HTTP/2.
-MULTIPLEXED = {
-    "niquests": "session = niquests.Session(multiplexed=True)",
-    "httpx": "client = httpx.AsyncClient(http2=True)",
-    "httpx2": "client = httpx2.AsyncClient(http2=True)",
-}
-#: The calls of a program that make what is to be kept, by client; None: a context.
-MAKERS = {
-    "httpx": "Client AsyncClient", "httpx2": "Client AsyncClient", "requests": "Session",
-    "niquests": "Session AsyncSession", "urllib3": "PoolManager ProxyManager", "httplib2": "Http",
-    "botocore": "client resource", None: "create_default_context",
-}  # fmt: skip
 #: Functions that make a client of httpx for one request.
 CALLS = "get post put patch delete head options request stream".split()
-_OTHERS = ("context = ssl.create_default_context()",
-    "Make one context, and give it to every connection.")  # fmt: skip
 #: Where loads are no illness, those that take less are no advice.
 WORTH_FROM_MS = 20
 #: Another OpenSSL is advised for so many loads of so many milliseconds.
@@ -4152,11 +4602,11 @@ def advice_on_others(examination, verdicts):
         row = max(counts["clients"], key=lambda row: row["alive"])
         names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
         names["client"] = row["client"] or "the program"
-        name = library_between(row) or {"botocore": "boto3"}.get(row["client"], row["client"])
-        maker, keyword = LIBRARIES.get(name, (None, None))
+        front = client_named(row["client"]).front
+        library = client_named(library_between(row) or front or row["client"])
         names["line"] = line_of_context(line, row)
-        if maker and keyword is None:
-            names["line"] = "client = %s(...)  # once, for all" % maker
+        if library.takes_nothing:
+            names["line"] = "client = %s(...)  # once, for all" % library.constructor
         advice.append(advise("share-contexts", **names))
     return advice
 
@@ -4210,7 +4660,7 @@ def advice_on_counts(examination, verdict):
                 sentence, saves = sentence + NO_FEWER % tried["at_once"], ""
             yield advise(name, saves, **dict(names, line=line, sentence=sentence))
     for host in examination.counts["http2"]:
-        line = MULTIPLEXED.get(host["client"], "")
+        line = client_named(host["client"]).multiplexed
         yield advise("one-connection", **dict(host, line=line, client=host["client"] or "A client"))
     # pyOpenSSL brings another OpenSSL than Python's.
     costly = [row for row in rows if row["loads"] >= DEAR_LOADS_FROM]
@@ -4229,20 +4679,21 @@ def keep_one(row):
     """Return (line, sentence) of what makes the client of a client's row load once: the
     program's own call if its line has one, with its arguments.
     """
-    line, sentence = KEEP.get(row["client"], _OTHERS)
+    client = client_named(row["client"])
+    line, sentence = client.keep or KEEP_CONTEXT
     both = row["awaits"] and row["awaits"] < row["loads"]
     line, call = with_trust(line, row), None if both else own_call(row)
     if row["awaits"]:
         awaiting = line.replace(".Client()", ".AsyncClient()")
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
-        sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
-    library = library_between(row) or (row["client"] if row["client"] not in KEEP else None)
+        if not both:  # nothing is said of httpx.get
+            sentence = client_named("httpx2").keep[1]
+    library = library_between(row) or (None if client.keep else row["client"])
     if library:
-        maker, note = taken_by(library)
-        if maker and LIBRARIES[library][1] is None:
-            return "client = %s(...)  # once" % maker, note
-        sentence = note + " " + sentence
-        return ("client = %s(...)  # once" % maker if maker else line), sentence
+        maker, note = advice_to_keep(library)
+        if not client_named(library).takes_nothing:
+            note += " " + sentence
+        return ("client = %s(...)  # once" % maker if maker else line), note
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         return line + "  # once, before the work begins", sentence
@@ -4270,7 +4721,8 @@ def own_call(row):
     """
     if not row["at"]:
         return None
-    call = call_at(row["at"][0][0], MAKERS.get(row["client"], "").split())
+    makers = client_named(row["client"]).makers if row["client"] else "create_default_context"
+    call = call_at(row["at"][0][0], makers.split())
     if call and row["client"] == "urllib3" and "ssl_context" not in call:
         call, number = re.subn(r"\bca_certs=([^,()]+|[^,()]*\([^()]*\))", CAFILE % r"\1", call)
         if not number:
@@ -4369,7 +4821,7 @@ def library_between(row):
 def trial_of(name, row):
     """Return what `try_changes` calls the trial of a change; None if it has none."""
     if name == "larger-pool":
-        return {"requests": name, "urllib3": "urllib3"}.get(row["client"])
+        return client_named(row["client"]).larger_pool_trial
     return row["client"] or ITS_OWN
 
 
@@ -4377,7 +4829,8 @@ def larger_pool(row):
     """Return (line, sentence) of what would have kept connections that were closed for want of a
     place, of a client's row; None if none were.
     """
-    options = OPTIONS.get(row["client"], {})
+    client = client_named(row["client"])
+    options = client.pool_options
     kinds = [kind for kind in wanting(row) if kind in options]
     if not kinds:
         return None
@@ -4385,7 +4838,7 @@ def larger_pool(row):
     sentences = [_WANTING[kind] % dict(
         wanted=row["wanted"][kind], size=row["size"][kind], times=row[kind]
     ) for kind in kinds]  # fmt: skip
-    return LARGER[row["client"]] % line, " ".join(sentences)
+    return client.larger_pool % line, " ".join(sentences)
 
 
 def saves_of(tried):
@@ -4486,7 +4939,7 @@ def judge(examination, spec):
         status = 128 + examination.ended["signal"]
     return dict(
         examination.as_dict(), verdicts=verdicts, advice=advice + advice_on_http(examination),
-        known_to_the_doctor=sorted(set(KNOWN.values())), share_stated=spec["share"],
+        known_to_the_doctor=counted_clients(), share_stated=spec["share"],
         exit_status=status,
     )  # fmt: skip
 
@@ -5325,13 +5778,14 @@ class Unchanged(object):
 
 
 def imported_modules():
-    return set(client.module for client in WAYS if loaded(client.module))
+    return set(client.module for client in clients_with_sessions() if loaded(client.module))
 
 
 def known_clients():
     """Return the names of the clients that the doctor knows and that are imported."""
     names = ("http.client", "httplib", "eventlet.green.http.client")
-    clients = set(KNOWN[name] for name in KNOWN if loaded(name) and name not in ("http", "urllib"))
+    packages = [name for name in PACKAGES if loaded(name) and name not in ("http", "urllib")]
+    clients = set(PACKAGES[name] for name in packages)
     clients |= set("http.client" for name in names if loaded(name))
     return sorted(
         clients | set("urlopen" for name in ("urllib.request", "urllib2") if loaded(name))
@@ -5446,30 +5900,8 @@ TRIED_WITHIN_S = 120
 AT_ONCE_S, MOST_ROUNDS, MOST_AT_ONCE = 0.2, 4, 50
 
 
-def closing_requests(url, trust):
-    session = loaded("requests").Session()
-    return lambda: session.get(url, headers={"Connection": "close"}).content
-
-
-def each_requests(url, trust):
-    return lambda: loaded("requests").get(url).content
-
-
-def kept_requests(url, trust):
-    session = loaded("requests").Session()
-    return lambda: session.get(url).content
-
-
-def with_places(url, size):
-    """Return a function that fetches with a Session whose pool has this many places."""
-    requests = loaded("requests")
-    session = requests.Session()
-    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
-    return lambda: session.get(url).content
-
-
 def in_threads(fetch, number):
-    """Return a function that has a number of threads fetch at once, and returns the answers."""
+    """Return a function that has some threads fetch at once and returns their answers."""
     import threading
 
     answers = []
@@ -5488,199 +5920,6 @@ def in_threads(fetch, number):
     return ask_all
 
 
-def each_niquests(url, trust):
-    quiet = {"revocation_configuration": None}
-    return lambda: loaded("niquests").Session(**quiet).get(url, verify=trust).content
-
-
-def kept_niquests(url, trust):
-    session = loaded("niquests").Session(revocation_configuration=None)
-    return lambda: session.get(url, verify=trust).content
-
-
-def clients_of(httpx):
-    """Return a row of CHANGES, for httpx or httpx2."""
-
-    def new_client(url, trust):
-        return lambda: loaded(httpx).get(url).content
-
-    def kept_client(url, trust):
-        client = loaded(httpx).Client()
-        return lambda: client.get(url).content
-
-    return httpx, new_client, kept_client
-
-
-def awaiting_clients_of(httpx):
-    """Return the same with clients that await, several at once. (As Python 2.7 has to be able to
-    read it.)
-    """
-
-    def new_clients(url, trust, number):
-        wait = waiting()
-
-        def fetch():
-            clients = [loaded(httpx).AsyncClient() for _ in range(number)]
-            try:
-                return [reply.content for reply in wait(gathered([c.get(url) for c in clients]))]
-            finally:
-                wait(gathered([client.aclose() for client in clients]))
-
-        return fetch
-
-    def kept_client(url, trust, number):
-        wait, client = waiting(), loaded(httpx).AsyncClient()
-
-        def fetch():
-            replies = wait(gathered([client.get(url) for _ in range(number)]))
-            return [reply.content for reply in replies]
-
-        return fetch
-
-    return httpx, new_clients, kept_client
-
-
-def gathered(awaitables):
-    """Return what waits for all of some that can be awaited."""
-    import asyncio
-
-    class All(object):
-        def __await__(self):
-            return asyncio.gather(*awaitables).__await__()
-
-    return asyncio.wait_for(All(), None)
-
-
-def waiting():
-    """Return a function that waits for what can be awaited, on a loop of its own."""
-    import asyncio
-
-    return asyncio.new_event_loop().run_until_complete
-
-
-def each_urllib3(url, trust):
-    options = {"cert_reqs": "CERT_REQUIRED", "ca_certs": trust}
-    return lambda: loaded("urllib3").PoolManager(**options).request("GET", url).data
-
-
-def kept_urllib3(url, trust):
-    import ssl
-
-    pool = loaded("urllib3").PoolManager(ssl_context=ssl.create_default_context(cafile=trust))
-    return lambda: pool.request("GET", url).data
-
-
-def each_httplib2(url, trust):
-    return lambda: loaded("httplib2").Http(ca_certs=trust).request(url)[1]
-
-
-def kept_httplib2(url, trust):
-    http = loaded("httplib2").Http(ca_certs=trust)
-    return lambda: http.request(url)[1]
-
-
-def with_http_client(url, **options):
-    client = loaded("httplib" if PY2 else "http.client")
-    _, _, place, path = url.split("/", 3)
-
-    def fetch():
-        connection = client.HTTPSConnection(place, **options)
-        try:
-            connection.request("GET", "/" + path)
-            return connection.getresponse().read()
-        finally:
-            connection.close()
-
-    return fetch
-
-
-def each_http_client(url, trust):
-    return with_http_client(url)
-
-
-def each_urlopen(url, trust):
-    return lambda: loaded("urllib2" if PY2 else "urllib.request").urlopen(url).read()
-
-
-def kept_urlopen(url, trust):
-    import ssl
-
-    context, module = ssl.create_default_context(), loaded("urllib2" if PY2 else "urllib.request")
-    return lambda: module.urlopen(url, context=context).read()
-
-
-def each_tornado(url, trust):
-    return with_tornado(url, ca_certs=trust)
-
-
-def kept_tornado(url, trust):
-    import ssl
-
-    return with_tornado(url, ssl_options=ssl.create_default_context(cafile=trust))
-
-
-def with_tornado(url, **options):
-    import asyncio
-
-    loop, client = asyncio.new_event_loop(), loaded("tornado.httpclient").AsyncHTTPClient
-    # As Python 2.7 has to be able to read it: without `async def`.
-    asyncio.set_event_loop(loop)
-    return lambda: loop.run_until_complete(fetched(client, url, options)).body
-
-
-def fetched(client, url, options):
-    return client().fetch(url, **options)
-
-
-def botocores(url, trust, clients={}):  # noqa: B006
-    """Return a function that fetches with one client that is kept: if the server closes each
-    connection, it loads for each. (To make a client takes longer than a load, so it is made once,
-    and priced in neither.)
-    """
-    place, folder, name = url.rsplit("/", 2)
-    if place not in clients:
-        config = loaded("botocore.config").Config(
-            signature_version=loaded("botocore").UNSIGNED, s3={"addressing_style": "path"}
-        )
-        options = dict(endpoint_url=place, region_name="us-east-1", verify=trust, config=config)
-        clients[place] = loaded("botocore.session").get_session().create_client("s3", **options)
-    clients[place].close()  # what it kept before; it goes on
-    return lambda: clients[place].get_object(Bucket=folder, Key=name)["Body"].read()
-
-
-def each_context(url, trust):
-    import ssl
-
-    return lambda: with_http_client(url, context=ssl.create_default_context(cafile=trust))()
-
-
-def one_context(url, trust):
-    import ssl
-
-    return with_http_client(url, context=ssl.create_default_context(cafile=trust))
-
-
-HTTP_CLIENT = "httplib" if PY2 else "http.client"
-#: Of each client: (its module, as the program does it, with the change).
-CHANGES = {
-    "requests": ("requests", each_requests, kept_requests),
-    "niquests": ("niquests", each_niquests, kept_niquests),
-    "httpx": clients_of("httpx"),
-    "httpx2": clients_of("httpx2"),
-    "urllib3": ("urllib3", each_urllib3, kept_urllib3),
-    "httplib2": ("httplib2", each_httplib2, kept_httplib2),
-    "tornado": ("tornado.httpclient", each_tornado, kept_tornado),
-    "botocore": ("botocore.session", botocores, botocores),
-    "http.client": (HTTP_CLIENT, each_http_client, one_context),
-    "urlopen": ("urllib2" if PY2 else "urllib.request", each_urlopen, kept_urlopen),
-    "connection-close": ("requests", closing_requests, kept_requests),
-}
-#: Of those that await.
-AWAITING = {"httpx": awaiting_clients_of("httpx"), "httpx2": awaiting_clients_of("httpx2")}
-#: Of all others, whose contexts are those of `ssl`: a context for each connection, and one for all.
-CONTEXTS = (HTTP_CLIENT, each_context, one_context)
-
-
 def try_changes(examination, address):
     """Return {client: what the change was seen to save} for each client that repeats its loads; for
     contexts that the program makes itself, under ITS_OWN.
@@ -5696,19 +5935,20 @@ def try_changes(examination, address):
         repeats = row["loads"] - row["needed"] >= 2 and n >= 2
         shared = client in ("requests", "botocore") and is_shared(row, examination.counts)
         keeps = row["kept"] or shared
-        is_known = client in CHANGES or [module for module, _ in row["by"]] == ["ssl"]
+        is_known = client_named(client).trial or [module for module, _ in row["by"]] == ["ssl"]
         spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
-        spec.update(late=late, awaits=2 * row["awaits"] > row["loads"])
+        awaits = bool(client_named(client).awaiting_trial) and 2 * row["awaits"] > row["loads"]
+        spec.update(late=late, awaits=awaits)
         spec.update(wanted=min(at_once(row), MOST_AT_ONCE))
         if client == "requests" and row["closed"].get("program", 0) >= 2:
-            try_one(tried, dict(spec, client="connection-close", rounds=n, wanted=1))
+            try_one(tried, dict(spec, client="connection-close", rounds=n, wanted=1, awaits=False))
         if repeats and is_known and not keeps and client not in tried:
             try_one(tried, dict(spec, client=client, rounds=n))
         places = row["wanted"].get("full", 0)
         if repeats and client == "requests" and "full" in wanting(row) and places <= MOST_AGAIN:
             spec = dict(spec, wanted=places, size=row["size"]["full"])
             rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // places))
-            try_one(tried, dict(spec, client="larger-pool", rounds=rounds))
+            try_one(tried, dict(spec, client="larger-pool", rounds=rounds, awaits=False))
     return tried
 
 
@@ -5737,52 +5977,70 @@ def try_change(path):
         spec = json.loads(file.read())
     events = []
     probes = Probes(events.append).install()
-    changes, number = AWAITING if spec["awaits"] else CHANGES, spec["wanted"]
-    module, repeating, keeping = changes.get(spec["client"], CONTEXTS)
-    kinds, rounds = ("last", "kept"), spec["rounds"]
+    number, rounds, kinds = spec["wanted"], spec["rounds"], ("last", "kept")
+    module, repeating, keeping = trial_functions(spec)
     if spec["client"] == "larger-pool":
-        module, kinds = "requests", ("kept", "kept")
-        repeating = lambda url, _: with_places(url, spec["size"])  # noqa: E731
-        keeping = lambda url, _: with_places(url, number)  # noqa: E731
+        kinds = ("kept", "kept")
     elif number > 1:
         rounds = max(1, min(MOST_ROUNDS, rounds // number))
     trust = bundle(spec["trust"], spec["address"]["folder"])
-    if trust is None or not bring(module):
+    if trust is None or not try_import(module):
         return 1
-    if spec["late"] and bring("truststore"):  # as in the program
+    if spec["late"] and try_import("truststore"):  # as in the program
         loaded("truststore").inject_into_ssl()
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ[name] = trust
-    answer_s = AT_ONCE_S if number > 1 else 0
-    url = "https://%s:%d/%s/last" % (HOST, spec["address"]["https"], answer_s)
+    url = "https://%s:%d/%s/" % (HOST, spec["address"]["https"], AT_ONCE_S if number > 1 else 0)
     result = {"connections": rounds * number, "at_once": number, "with": spec["client"]}
-    if spec["client"] not in CHANGES and module == HTTP_CLIENT:
+    if (module, repeating, keeping) == CONTEXTS:
         result["with"] = "http.client"
-    # The first of each is not counted: it brings what is imported late.
-    for name, prepare, kind in zip(("", "", "now", "then"), (repeating, keeping) * 2, kinds * 2):
+
+    def measure(prepare, kind, rounds):
+        """Return what some rounds took, or None if a reply was another than the one asked for."""
         del events[:]
         started_ms = process_ms()
-        if spec["awaits"] and changes is AWAITING and spec["client"] in AWAITING:
-            fetch = prepare(url.replace("last", kind), trust, number)
-        else:
-            fetch = prepare(url.replace("last", kind), trust)
-            fetch = in_threads(fetch, number) if number > 1 else fetch
-        for _ in range(rounds if name else 1):
-            answers = fetch()
-            answers = answers if isinstance(answers, list) else [answers]
-            if any(json.loads(reply.decode("ascii"))["trial"] != kind for reply in answers):
-                return 1
+        fetch = fetcher(spec, prepare, url + kind, trust)
+        for _ in range(rounds):
+            replies = fetch()
+            replies = replies if isinstance(replies, list) else [replies]
+            if any(json.loads(reply.decode("ascii"))["trial"] != kind for reply in replies):
+                return None
         loads = sum(event["is"] == "load" for event in events)
-        result[name] = {"loads": loads, "cpu_ms": round(process_ms() - started_ms, 1)}
+        return {"loads": loads, "cpu_ms": round(process_ms() - started_ms, 1)}
+
+    functions = list(zip((repeating, keeping), kinds))
+    # The first of each is not counted: it brings what is imported late.
+    first = [measure(prepare, kind, 1) for prepare, kind in functions]
+    result["now"], result["then"] = [measure(prepare, kind, rounds) for prepare, kind in functions]
     probes.remove()
-    del result[""]
-    if result["then"]["loads"] >= result["now"]["loads"] and (
-        number == 1 or spec["client"] in ("larger-pool", "connection-close")
-    ):
+    if None in first + [result["now"], result["then"]]:
+        return 1
+    has_to_save = number == 1 or spec["client"] in ("larger-pool", "connection-close")
+    if has_to_save and result["then"]["loads"] >= result["now"]["loads"]:
         return 1
     with open(path, "w") as file:
         file.write(json.dumps(result))
     return 0
+
+
+def trial_functions(spec):
+    """Return (module, function that loads again, function that does not), as `Client.trial`."""
+    if spec["client"] == "connection-close":
+        return CLOSING
+    if spec["client"] == "larger-pool":
+        sizes = (spec["size"], spec["wanted"])
+        functions = [lambda url, _, size=size: with_places(url, size) for size in sizes]
+        return ("requests",) + tuple(functions)
+    client = client_named(spec["client"])
+    return (client.awaiting_trial if spec["awaits"] else client.trial) or CONTEXTS
+
+
+def fetcher(spec, prepare, url, trust):
+    """Return a function that fetches, as many times at once as in the run."""
+    number = spec["wanted"]
+    if spec["awaits"]:
+        return prepare(url, trust, number)
+    return in_threads(prepare(url, trust), number) if number > 1 else prepare(url, trust)
 
 
 def bundle(trust, folder):
@@ -5808,32 +6066,11 @@ def bundle(trust, folder):
 #: More than a program has threads, or hosts.
 PLACES = 1000
 
-# What is applied stands in for a line of the program: it does what the line would do, from outside.
-
-
-def keep_connections(module):
-    """Have sessions of requests share one pool of connections, as one session that is kept would.
-    An adapter of the program's own stays as it is.
-    """
-    adapter, pools = module.HTTPAdapter, {}
-    original, leave = adapter.init_poolmanager, adapter.close
-
-    def init_poolmanager(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        if type(self) is adapter:
-            key = os.getpid(), args, tuple(sorted(kwargs.items()))  # no child takes ours
-            self.poolmanager = pools.setdefault(key, self.poolmanager)
-
-    def close(self):
-        if type(self) is not adapter:
-            leave(self)
-
-    adapter.init_poolmanager, adapter.close = init_poolmanager, close
-
 
 def keep_all_connections(module):
-    """Give pools of requests a place for every connection, as a larger one would have, and keep
-    those to every host. An adapter of the program's own stays as it is.
+    """Give pools of requests a place for every connection, and keep those to every host.
+
+    An adapter of the program's own stays as it is.
     """
     adapter = module.HTTPAdapter
     original = adapter.init_poolmanager
@@ -5844,76 +6081,6 @@ def keep_all_connections(module):
         original(self, connections, maxsize, block=block, **options)
 
     adapter.init_poolmanager = init_poolmanager
-
-
-def one_of_each(function):
-    """Return a function that makes a context once for each set of arguments and each process."""
-    contexts, lock = {}, {}
-
-    def make_once(*args, **kwargs):
-        import threading  # not before the program has the chance to patch it
-
-        key = os.getpid(), args, tuple(sorted(kwargs.items()))
-        try:
-            hash(key)
-        except TypeError:  # what cannot be compared
-            return function(*args, **kwargs)
-        with lock.setdefault(os.getpid(), threading.Lock()):
-            if key not in contexts:
-                contexts[key] = function(*args, **kwargs)
-            return contexts[key]
-
-    return make_once
-
-
-def one_context_of_httpx(module):
-    module.create_ssl_context = one_of_each(module.create_ssl_context)
-
-
-def one_context_of_ssl(module):
-    module._create_default_https_context = one_of_each(module._create_default_https_context)
-
-
-def one_context_of_httplib2(module):
-    module._build_ssl_context = one_of_each(module._build_ssl_context)
-
-
-def one_context_of_tornado(module):
-    """Give requests that name the same certificates one context."""
-    kind, contexts = module._HTTPConnection, {}
-    original = kind._get_ssl_options
-
-    def _get_ssl_options(self, scheme):
-        request = self.request
-        if scheme != "https" or request.ssl_options is not None:
-            return original(self, scheme)
-        key = (
-            os.getpid(),
-            request.validate_cert,
-            request.ca_certs,
-            request.client_cert,
-            request.client_key,
-        )
-        if key not in contexts:
-            contexts[key] = original(self, scheme)
-        return contexts[key]
-
-    kind._get_ssl_options = _get_ssl_options
-
-
-def one_client_of_botocore(module):
-    """Have clients with the same settings share one pool of connections, as one that is kept
-    would.
-    """
-    kind, managers = module.URLLib3Session, {}
-    original = kind.__init__
-
-    def __init__(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        key = os.getpid(), repr(args), repr(sorted(kwargs.items()))
-        self._manager = managers.setdefault(key, self._manager)
-
-    kind.__init__, kind.close = __init__, lambda self: None
 
 
 def one_context_of_a_line(module):
@@ -5928,30 +6095,6 @@ def one_context_of_a_line(module):
         return lines.setdefault(line, one_of_each(original))(*args, **kwargs)
 
     module.create_default_context = create_default_context
-
-
-def one_context_of_pools(module):
-    """Give pools that the program makes by itself one context for each file of certificates."""
-    import ssl
-
-    context = one_of_each(ssl.create_default_context)
-    needs = "ssl_context cert_file ca_cert_dir ca_cert_data ssl_version".split()
-    verifies = (None, ssl.CERT_REQUIRED, "CERT_REQUIRED", "REQUIRED")
-
-    def with_context(kind):
-        original = kind.__init__
-
-        def __init__(self, *args, **options):
-            caller = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
-            plain = options.get("cert_reqs") in verifies and not any(map(options.get, needs))
-            if caller not in ("requests", "urllib3") and plain:
-                options["ssl_context"] = context(cafile=options.pop("ca_certs", None))
-            original(self, *args, **options)
-
-        kind.__init__ = __init__
-
-    with_context(module.PoolManager)
-    with_context(module.HTTPSConnectionPool)
 
 
 def no_injection(module):
@@ -5969,20 +6112,11 @@ def no_closing(module):
     kind.putheader = putheader
 
 
-#: What can be applied: its module, when that has been imported.
+#: What can be applied beside what the records of clients have: its module, when that is imported.
 APPLIED = {
-    "requests": {"requests.adapters": keep_connections},
     "larger-pool": {"requests.adapters": keep_all_connections},
     "connection-close": {"http.client": no_closing, "httplib": no_closing},
-    "httpx": {"httpx._config": one_context_of_httpx},
-    "httpx2": {"httpx2._config": one_context_of_httpx},
-    "httplib2": {"httplib2": one_context_of_httplib2},
-    "tornado": {"tornado.simple_httpclient": one_context_of_tornado},
-    "botocore": {"botocore.httpsession": one_client_of_botocore},
     ITS_OWN: {"ssl": one_context_of_a_line},
-    "http.client": {"ssl": one_context_of_ssl},
-    "urlopen": {"ssl": one_context_of_ssl},
-    "urllib3": {"urllib3.poolmanager": one_context_of_pools},
     "injected": {
         "urllib3.contrib.pyopenssl": no_injection,
         "requests.packages.urllib3.contrib.pyopenssl": no_injection,
@@ -5990,11 +6124,16 @@ APPLIED = {
 }
 
 
+def change_named(name):
+    """Return {module: function that changes it} of one change, named as its client or as itself."""
+    return APPLIED.get(name) or client_named(name).applied
+
+
 def to_apply(changes):
     """Return {module: function that changes it} of the names of some changes."""
     by_module = {}
     for name in changes:
-        for module, change in APPLIED.get(name, {}).items():
+        for module, change in change_named(name).items():
             by_module.setdefault(module, []).append(change)
 
     def all_of(functions):
@@ -6015,7 +6154,7 @@ def changes_in(report):
     "injected", and loops that are to patch.
     """
     ids = [change["id"] for change in report["advice"]]
-    changes = [name for name in ill_clients(report) if name in APPLIED]
+    changes = [name for name in ill_clients(report) if change_named(name)]
     if any(
         change["id"] == "larger-pool" and "requests" in change["add"] for change in report["advice"]
     ):

@@ -602,9 +602,12 @@ print(keyword in names, bool(names & {"ssl_context", "context", "http_client", "
 """
 
 
-@pytest.mark.parametrize("library", tls_doctor.libraries.LIBRARIES)
+@pytest.mark.parametrize(
+    "library", [client.name for client in tls_doctor.clients.CLIENTS if client.constructor]
+)
 def test_what_is_said_to_take_a_context_does(library):
-    maker, keyword = tls_doctor.libraries.LIBRARIES[library]
+    client = tls_doctor.clients.client_named(library)
+    maker, keyword = client.constructor, client.keyword
     stack = "libraries-today" if library in ("openai", "slack_sdk", "stripe") else "reports-today"
     done = here.run(environment(stack).python, "-c", KEYWORDS, maker, keyword or "none")
     assert done.stdout.split() == [str(keyword is not None), done.stdout.split()[1]], done.stderr

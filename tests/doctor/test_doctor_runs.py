@@ -331,9 +331,11 @@ def test_pips_truststore_is_not_what_the_program_calls(site, tmp_path):
 def test_each_line_to_add_is_a_line_of_python():
     names = dict.fromkeys(("patch", "line"), "pass") | {"to_thread": "asyncio.to_thread"}
     lines = [add % names for _, _, _, add, _, _ in tls_doctor.advice.ADVICE.values()]
-    lines += [line for line, _ in tls_doctor.advice.KEEP.values()]
-    lines += [line % "size=3" for line in tls_doctor.advice.LARGER.values()]
-    lines += [*tls_doctor.advice.IN_A_THREAD.values(), *tls_doctor.advice.MULTIPLEXED.values()]
+    for client in tls_doctor.clients.CLIENTS:
+        lines += [client.keep[0]] if client.keep else []
+        lines += [client.larger_pool % "size=3"] if client.larger_pool else []
+        lines += [client.multiplexed] if client.multiplexed else []
+    lines += tls_doctor.advice.IN_A_THREAD.values()
     assert len(lines) > 25
     for line in lines:
         compile(line, line, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)

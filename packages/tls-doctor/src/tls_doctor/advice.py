@@ -17,14 +17,13 @@ from .basis import (
     LOOP_BLOCKED_FROM_S,
     ONE_AT_A_TIME,
     ONE_FOR_EACH,
-    PY2,
     REPEATED,
     TOO_MANY_FROM,
     UNPATCHED,
 )
 from .blocking import PATCHES
+from .clients import KEEP_CONTEXT, advice_to_keep, client_named
 from .counts import is_shared, wanting
-from .libraries import LIBRARIES, taken_by
 from .loads import judged_rows
 from .words import readable, several, times
 
@@ -133,74 +132,14 @@ ADVICE = {
         "%(url)s offers HTTP/2, and %(client)s speaks %(version)s. At a distance, many requests at "
         "once over one connection pay; next door, with Python's h2, they cost more."),
 }  # fmt: skip
-_URLOPEN = "urllib2" if PY2 else "urllib.request"
-#: What makes a client load once, and risks nothing: (line, sentence).
-KEEP = {
-    "requests": ("session = requests.Session()",
-        "requests.get makes a Session for each call; one that is kept, for many requests to few "
-        "hosts, keeps its connections, and loads once for each."),
-    "niquests": ("session = niquests.Session()",
-        "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
-    "urllib3": ("pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())",
-        "One pool that is kept keeps its connections, and with a context of your own it loads "
-        "once, whatever it connects to."),
-    "httpx": ("client = httpx.Client()",
-        "httpx.get, and each new client, loads anew; a client that is kept loads once, whatever it "
-        "connects to."),
-    "httpx2": ("client = httpx2.Client()",
-        "Each new client loads anew; one that is kept loads once, whatever it connects to."),
-    "aiohttp": ("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
-        "One context, made once by ssl.create_default_context(), serves all sessions."),
-    "botocore": ("client = boto3.client(...)",
-        "One client for all threads (it may be shared) keeps its connections, ten of them unless "
-        "it is told to keep more. botocore loads once for each new one."),
-    "http.client": ("HTTPSConnection(host, context=context)",
-        "Without a context each HTTPSConnection makes its own: make one, by "
-        "context = ssl.create_default_context(), and give it to all."),
-    "urlopen": (_URLOPEN + ".urlopen(url, context=context)",
-        "Without a context each call makes its own: make one, by "
-        "context = ssl.create_default_context(), and give it to all."),
-    "httplib2": ("http = httplib2.Http()",
-        "One Http for each thread, kept, keeps its connections; each new one loads anew."),
-    "tornado": ("HTTPRequest(url, ssl_options=context)",
-        "ca_certs loads anew for each connection; one ssl.SSLContext for all loads once."),
-    "twisted": ("agent = Agent(reactor, pool=HTTPConnectionPool(reactor))",
-        "An Agent that is kept, and has a pool, keeps its connections; each new one loads anew."),
-}  # fmt: skip
-#: What keeps connections that were closed for want of a place: (line, for which options).
-LARGER = {
-    "requests": 'session.mount("https://", requests.adapters.HTTPAdapter(%s))',
-    "urllib3": "pool = urllib3.PoolManager(%s, ssl_context=ssl.create_default_context())",
-    "botocore": "client = boto3.client(..., config=Config(%s))",
-}
-#: How each of them calls the size of a pool, and of a manager of pools.
-OPTIONS = {
-    "requests": {"full": "pool_maxsize", "evicted": "pool_connections"},
-    "urllib3": {"full": "maxsize", "evicted": "num_pools"},
-    "botocore": {"full": "max_pool_connections"},
-}
 _WANTING = {
     "full": "%(wanted)d connections to one host were in use at once, and its pool keeps %(size)d: "
     "%(times)d were closed after their reply, and made anew. A place for each thread keeps them.",
     "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
     "of its requests the host's connections had been closed to make room.",
 }
-#: What has one connection carry all that is asked of a host by HTTP/2.
-MULTIPLEXED = {
-    "niquests": "session = niquests.Session(multiplexed=True)",
-    "httpx": "client = httpx.AsyncClient(http2=True)",
-    "httpx2": "client = httpx2.AsyncClient(http2=True)",
-}
-#: The calls of a program that make what is to be kept, by client; None: a context.
-MAKERS = {
-    "httpx": "Client AsyncClient", "httpx2": "Client AsyncClient", "requests": "Session",
-    "niquests": "Session AsyncSession", "urllib3": "PoolManager ProxyManager", "httplib2": "Http",
-    "botocore": "client resource", None: "create_default_context",
-}  # fmt: skip
 #: Functions that make a client of httpx for one request.
 CALLS = "get post put patch delete head options request stream".split()
-_OTHERS = ("context = ssl.create_default_context()",
-    "Make one context, and give it to every connection.")  # fmt: skip
 #: Where loads are no illness, those that take less are no advice.
 WORTH_FROM_MS = 20
 #: Another OpenSSL is advised for so many loads of so many milliseconds.
@@ -381,11 +320,11 @@ def advice_on_others(examination, verdicts):
         row = max(counts["clients"], key=lambda row: row["alive"])
         names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
         names["client"] = row["client"] or "the program"
-        name = library_between(row) or {"botocore": "boto3"}.get(row["client"], row["client"])
-        maker, keyword = LIBRARIES.get(name, (None, None))
+        front = client_named(row["client"]).front
+        library = client_named(library_between(row) or front or row["client"])
         names["line"] = line_of_context(line, row)
-        if maker and keyword is None:
-            names["line"] = "client = %s(...)  # once, for all" % maker
+        if library.takes_nothing:
+            names["line"] = "client = %s(...)  # once, for all" % library.constructor
         advice.append(advise("share-contexts", **names))
     return advice
 
@@ -439,7 +378,7 @@ def advice_on_counts(examination, verdict):
                 sentence, saves = sentence + NO_FEWER % tried["at_once"], ""
             yield advise(name, saves, **dict(names, line=line, sentence=sentence))
     for host in examination.counts["http2"]:
-        line = MULTIPLEXED.get(host["client"], "")
+        line = client_named(host["client"]).multiplexed
         yield advise("one-connection", **dict(host, line=line, client=host["client"] or "A client"))
     # pyOpenSSL brings another OpenSSL than Python's.
     costly = [row for row in rows if row["loads"] >= DEAR_LOADS_FROM]
@@ -458,20 +397,21 @@ def keep_one(row):
     """Return (line, sentence) of what makes the client of a client's row load once: the
     program's own call if its line has one, with its arguments.
     """
-    line, sentence = KEEP.get(row["client"], _OTHERS)
+    client = client_named(row["client"])
+    line, sentence = client.keep or KEEP_CONTEXT
     both = row["awaits"] and row["awaits"] < row["loads"]
     line, call = with_trust(line, row), None if both else own_call(row)
     if row["awaits"]:
         awaiting = line.replace(".Client()", ".AsyncClient()")
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
-        sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
-    library = library_between(row) or (row["client"] if row["client"] not in KEEP else None)
+        if not both:  # nothing is said of httpx.get
+            sentence = client_named("httpx2").keep[1]
+    library = library_between(row) or (None if client.keep else row["client"])
     if library:
-        maker, note = taken_by(library)
-        if maker and LIBRARIES[library][1] is None:
-            return "client = %s(...)  # once" % maker, note
-        sentence = note + " " + sentence
-        return ("client = %s(...)  # once" % maker if maker else line), sentence
+        maker, note = advice_to_keep(library)
+        if not client_named(library).takes_nothing:
+            note += " " + sentence
+        return ("client = %s(...)  # once" % maker if maker else line), note
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         return line + "  # once, before the work begins", sentence
@@ -499,7 +439,8 @@ def own_call(row):
     """
     if not row["at"]:
         return None
-    call = call_at(row["at"][0][0], MAKERS.get(row["client"], "").split())
+    makers = client_named(row["client"]).makers if row["client"] else "create_default_context"
+    call = call_at(row["at"][0][0], makers.split())
     if call and row["client"] == "urllib3" and "ssl_context" not in call:
         call, number = re.subn(r"\bca_certs=([^,()]+|[^,()]*\([^()]*\))", CAFILE % r"\1", call)
         if not number:
@@ -598,7 +539,7 @@ def library_between(row):
 def trial_of(name, row):
     """Return what `try_changes` calls the trial of a change; None if it has none."""
     if name == "larger-pool":
-        return {"requests": name, "urllib3": "urllib3"}.get(row["client"])
+        return client_named(row["client"]).larger_pool_trial
     return row["client"] or ITS_OWN
 
 
@@ -606,7 +547,8 @@ def larger_pool(row):
     """Return (line, sentence) of what would have kept connections that were closed for want of a
     place, of a client's row; None if none were.
     """
-    options = OPTIONS.get(row["client"], {})
+    client = client_named(row["client"])
+    options = client.pool_options
     kinds = [kind for kind in wanting(row) if kind in options]
     if not kinds:
         return None
@@ -614,7 +556,7 @@ def larger_pool(row):
     sentences = [_WANTING[kind] % dict(
         wanted=row["wanted"][kind], size=row["size"][kind], times=row[kind]
     ) for kind in kinds]  # fmt: skip
-    return LARGER[row["client"]] % line, " ".join(sentences)
+    return client.larger_pool % line, " ".join(sentences)
 
 
 def saves_of(tried):

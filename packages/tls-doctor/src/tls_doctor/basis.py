@@ -79,19 +79,6 @@ LOOP_BLOCKED_FROM_S = 0.1
 #: while it is published nowhere.
 ADDRESS = ""
 
-#: What is imported by this name connects by TLS of its own, which neither ssl nor pyOpenSSL sees.
-OWN_TLS = {
-    "psycopg2": "psycopg2", "psycopg": "psycopg",
-    "pycurl": "pycurl", "curl_cffi": "curl_cffi", "grpc": "grpc", "oracledb": "oracledb",
-    "cx_Oracle": "cx_Oracle", "MySQLdb": "mysqlclient", "_mysql_connector": "mysql-connector",
-    "mariadb": "mariadb", "pymssql": "pymssql", "pyodbc": "pyodbc", "ibm_db": "ibm_db",
-    "confluent_kafka": "confluent-kafka", "couchbase": "couchbase", "pulsar": "pulsar-client",
-    "aerospike": "aerospike", "pygit2": "pygit2", "temporalio": "temporalio", "primp": "primp",
-    "rnet": "rnet", "pyreqwest": "pyreqwest", "tls_client": "tls_client", "obstore": "obstore",
-    "deltalake": "deltalake", "M2Crypto": "M2Crypto", "aioquic": "aioquic",
-    "glide": "glide", "adbc_driver_postgresql": "adbc_driver_postgresql",
-}  # fmt: skip
-
 #: Empty where this is read from standard input.
 OWN_FILE = globals().get("__file__") or ""
 OWN_FILE = OWN_FILE and os.path.abspath(OWN_FILE).replace(".pyc", ".py").replace(".pyo", ".py")

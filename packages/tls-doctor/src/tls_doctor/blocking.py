@@ -23,8 +23,16 @@ from .basis import (
     Trouble,
     clock,
 )
-from .clients import EVENTLETS, STANDARD, WAYS, Aiohttp, Way, own_adapters, topmost
-from .left_behind import bring, injected, is_library, loaded, provider, urllib3_module
+from .clients import (
+    EVENTLETS,
+    STANDARD,
+    Client,
+    clients_with_sessions,
+    own_adapters,
+    topmost,
+)
+from .left_behind import injected, is_library, loaded, provider, try_import, urllib3_module
+from .sessions import Aiohttp
 from .words import told
 
 #: Event loops that patch, and the line that does it.
@@ -65,7 +73,7 @@ def own_code_uses(package, program):
     return False
 
 
-def ask(client, server, scheme, delay_s, trial):
+def request_once(client, server, scheme, delay_s, trial):
     """Make one request over a new connection: (the trial's peak in the server's hand, socket
     class).
 
@@ -73,7 +81,7 @@ def ask(client, server, scheme, delay_s, trial):
     """
     session = client.session(server.ca)
     try:
-        status, body, kind, _ = session.ask(server.url(scheme, delay_s, trial))
+        status, body, kind, _ = session.fetch(server.url(scheme, delay_s, trial))
     finally:
         session.close()
     answer = json.loads(body.decode("ascii")) if status == 200 else {}
@@ -91,7 +99,7 @@ def one_trial(loop, client, server, scheme, delay_s, n):
 
     def fetch():
         try:
-            peaks.append(ask(client, server, scheme, delay_s, trial)[0])
+            peaks.append(request_once(client, server, scheme, delay_s, trial)[0])
         except Exception as error:
             errors.append(told(error))
 
@@ -155,7 +163,7 @@ def check_client(loop, patched, client, server, imported):
     """Check whether a TLS read of this client blocks the loop, with plain HTTP as the control."""
     row = {"client": client.name, "imported": imported, "socket": None, "https": None, "http": None}
     try:
-        row["socket"] = ask(client, server, "https", 0, server.new_trial())[1]
+        row["socket"] = request_once(client, server, "https", 0, server.new_trial())[1]
         row["https"] = try_out(loop, client, server, "https")
         row["http"] = try_out(loop, client, server, "http")
     except Exception as error:
@@ -173,13 +181,13 @@ def check_loop(loop, patched, server, imported, watch):
     stand-in if it imported none.
     """
     # aiohttp has a loop of its own.
-    candidates = [client for client in WAYS if client.kind is not Aiohttp]
+    candidates = [client for client in clients_with_sessions() if client.kind is not Aiohttp]
     chosen = [client for client in candidates if client.module in topmost(imported)]
     if loaded(EVENTLETS.module):
         chosen.append(EVENTLETS)
     chosen = chosen[:3] + own_adapters()
     stand_ins = [
-        client for client in candidates[:3] if not chosen and watch and bring(client.module)
+        client for client in candidates[:3] if not chosen and watch and try_import(client.module)
     ]
     clients = chosen or (stand_ins + [STANDARD])[:1]
     return [
@@ -206,7 +214,7 @@ def try_cures(loop, client, server):
     if client.name == "geventhttpclient":
         note(
             "gevent's SSLContext",
-            Way(client.name, client.kind, options={"factory": gevents_context}),
+            Client(client.name, kind=client.kind, options={"factory": gevents_context}),
         )
     elif loop.__name__ == "gevent":
         from gevent import monkey

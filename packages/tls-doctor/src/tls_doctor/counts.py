@@ -17,6 +17,7 @@ from .basis import (
     TOO_MANY_FROM,
     UNSEEN,
 )
+from .clients import client_named
 
 #: With this many requests, or exchanges, for each connection, they are kept.
 KEPT_FROM = 3
@@ -74,9 +75,7 @@ def is_shared(row, total):
     """Return whether connections of requests, urllib3 or botocore are those of far fewer sessions,
     pools or clients.
     """
-    owners = {
-        "requests": total["sessions"], "urllib3": total["pools"], "botocore": total["botocores"]
-    }.get(row["client"], 0)  # fmt: skip
+    owners = total.get(client_named(row["client"]).owners, 0)
     return 0 < 2 * owners <= row["connections"]
 
 

@@ -12,7 +12,6 @@ from .basis import (
     BLOCKED,
     CANNOT_TELL,
     ENOUGH_S,
-    OWN_TLS,
     PATIENCE_S,
     Record,
     Trouble,
@@ -21,12 +20,11 @@ from .basis import (
     nothing,
 )
 from .blocking import PATCHES, check_loop, find_loop, is_trapped, own_code_uses, try_cures
-from .clients import WAYS
+from .clients import OWN_TLS, PACKAGES, clients_with_sessions
 from .importing import TooLong, end_after, import_program, trouble_of
 from .judging import judge
 from .left_behind import is_installed, loaded, openssl, provides
 from .loads import Watch, certificates_of_a_load, check_loads, cost_of_a_load
-from .probes import KNOWN
 from .processes import begin, end_group
 from .report import text_of
 from .server import Server, require_listening, start_server, stop_server
@@ -178,13 +176,14 @@ class Unchanged(object):
 
 
 def imported_modules():
-    return set(client.module for client in WAYS if loaded(client.module))
+    return set(client.module for client in clients_with_sessions() if loaded(client.module))
 
 
 def known_clients():
     """Return the names of the clients that the doctor knows and that are imported."""
     names = ("http.client", "httplib", "eventlet.green.http.client")
-    clients = set(KNOWN[name] for name in KNOWN if loaded(name) and name not in ("http", "urllib"))
+    packages = [name for name in PACKAGES if loaded(name) and name not in ("http", "urllib")]
+    clients = set(PACKAGES[name] for name in packages)
     clients |= set("http.client" for name in names if loaded(name))
     return sorted(
         clients | set("urlopen" for name in ("urllib.request", "urllib2") if loaded(name))

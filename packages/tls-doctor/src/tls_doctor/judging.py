@@ -27,6 +27,7 @@ from .basis import (
     UNSEEN,
 )
 from .blocking import PATCHES
+from .clients import counted_clients
 from .counts import (
     is_broken,
     verdict_on,
@@ -34,7 +35,6 @@ from .counts import (
     verdict_on_handshakes,
     verdict_on_loop,
 )
-from .probes import KNOWN
 
 #: What is advised first.
 RISKS_NOTHING = ("connection-close", "keep-one", "larger-pool")
@@ -92,7 +92,7 @@ def judge(examination, spec):
         status = 128 + examination.ended["signal"]
     return dict(
         examination.as_dict(), verdicts=verdicts, advice=advice + advice_on_http(examination),
-        known_to_the_doctor=sorted(set(KNOWN.values())), share_stated=spec["share"],
+        known_to_the_doctor=counted_clients(), share_stated=spec["share"],
         exit_status=status,
     )  # fmt: skip
 

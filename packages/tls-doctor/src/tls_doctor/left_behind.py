@@ -47,7 +47,7 @@ def provider(value):
 loaded = sys.modules.get
 
 
-def bring(module):
+def try_import(module):
     """Import a library that the program has not; whether it is there."""
     try:
         __import__(module)

@@ -7,8 +7,8 @@ import os
 import sys
 
 from .basis import OWN_FILE, TURNS, clock, cpu_clock
-from .clients import WAYS, own_adapters, topmost
-from .left_behind import bring, is_library, loaded
+from .clients import clients_with_sessions, own_adapters, topmost
+from .left_behind import is_library, loaded, try_import
 from .words import readable, short, told
 
 LOADS = ("load_verify_locations", "set_default_verify_paths")
@@ -101,13 +101,13 @@ def count_loads(client, server):
         session = client.session()
     row["made"] = len(watch.loads)
     for _ in range(3):
-        loads, error = loads_of(lambda: session.ask(url))
+        loads, error = loads_of(lambda: session.fetch(url))
         row["by_connection"].append(len(loads))
         row["each_ms"] += [round(ms, 3) for ms in loads]
         if error and "certificate verify failed" not in told(error).lower():
             row["error"] = row["error"] or told(error)
     session.close()
-    if client.once:
+    if client.has_get:
         row["by_call"] = len(loads_of(lambda: loaded(client.module).get(url))[0])
     return row
 
@@ -117,13 +117,13 @@ def check_loads(server, imported, watch, deadline):
     comes last, in our own process alone, and if there is time.
     """
     rows, candidates = [], [client for client in own_adapters() if client.adapter]
-    candidates += sorted(WAYS, key=lambda client: client.module not in imported)
+    candidates += sorted(clients_with_sessions(), key=lambda client: client.module not in imported)
     for client in candidates:
         its_own = client.module in imported
         if not its_own and (not watch or (imported and clock() > deadline)):
             continue
         with Watch() as importing:
-            if not bring(client.module):
+            if not try_import(client.module):
                 continue
         try:
             row = count_loads(client, server)

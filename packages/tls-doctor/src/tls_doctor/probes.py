@@ -18,23 +18,16 @@ import sys
 import time
 import weakref
 
-from .basis import OWN_FILE, OWN_TLS, PY2, clock
+from .basis import OWN_FILE, PY2, clock
+from .clients import OWN_TLS, PACKAGES
 from .counts import CONTEXTS_FROM, KEPT_FROM
+from .decorators import is_decorator
 from .heartbeat import Beats, Greenlets, Heartbeat, Turns
 from .left_behind import is_library, is_package, own_context
-from .libraries import is_decorator
 from .loads import caller
 from .tally import count_events
 from .words import readable, short, told
 
-#: The clients that the doctor knows, as their packages are called.
-KNOWN = {
-    "requests": "requests", "niquests": "niquests", "urllib3": "urllib3",
-    "urllib3_future": "niquests", "httpx": "httpx", "httpcore": "httpx", "httpx2": "httpx2",
-    "httpcore2": "httpx2", "aiohttp": "aiohttp", "botocore": "botocore", "httplib2": "httplib2",
-    "tornado": "tornado", "geventhttpclient": "geventhttpclient", "http": "http.client",
-    "httplib": "http.client", "urllib": "urlopen", "urllib2": "urlopen",
-}  # fmt: skip
 #: What may come between a client and what it calls.
 BETWEEN = (
     "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
@@ -122,8 +115,8 @@ class Probes(object):
             package = "truststore" if VENDORED in name else name.partition(".")[0]
             if path == OWN_FILE or path.startswith("<frozen"):
                 continue
-            if inner and package in KNOWN:
-                client = KNOWN[package]
+            if inner and package in PACKAGES:
+                client = PACKAGES[package]
                 if package in ("httpx", "httpx2") and code.co_name == "__init__":
                     awaits = awaits or hasattr(type(this_frame.f_locals.get("self")), "aclose")
             elif inner and client and package not in BETWEEN:
@@ -313,7 +306,7 @@ class Probes(object):
             values = dict(c=None if context is None else self.number(context), who=origin)
             values.update(loop=running_loop() is not None, since=wanted_from, t=clock())
             values.update(thread=ident(), by=type(connection).__module__)
-            values.update(http=origin["client"] in KNOWN.values())
+            values.update(http=origin["client"] in PACKAGES.values())
             self.note("begin", h=number, open=self.opened(connection, number), **values)
         return number
 
@@ -679,16 +672,23 @@ class Probes(object):
         if loaders is not None:
             self.compiles(loaders.SourceLoader, "source_to_code")
             self.compiles(loaders.SourceFileLoader, "set_data")
-        for name in set(PROBED) | set(self.changes):
+        for name in set(PROBED) | set(OWN_TLS) | set(self.changes):
             if sys.modules.get(name) is not None:
                 self.probe(name, sys.modules[name])
         sys.meta_path.insert(0, self)
         return self
 
+    def is_probed(self, name):
+        """Return whether there is a probe for a module."""
+        return name in PROBED or name in OWN_TLS or name in self.changes
+
     def probe(self, name, module):
+        """Put the probes into a module, and the changes."""
         try:
             if name in PROBED:
                 PROBED[name](self, module)
+            if name in OWN_TLS:
+                self.note("own tls", name=OWN_TLS[name])
             if name in self.changes:
                 self.changes[name](module)
         except Exception as error:  # a module that only has the name of the one that is meant
@@ -696,7 +696,7 @@ class Probes(object):
 
     def find_spec(self, name, path=None, target=None):
         """Return the spec of a module that is to be probed once it is imported; of others, none."""
-        if name not in PROBED and name not in self.changes:
+        if not self.is_probed(name):
             return None
         for finder in list(sys.meta_path):
             if finder is self or not hasattr(finder, "find_spec"):
@@ -726,8 +726,7 @@ class Probes(object):
     if PY2:
 
         def find_module(self, name, path=None):
-            is_probed = name in PROBED or name in self.changes
-            return self if is_probed and ("import", name) not in self.busy else None
+            return self if self.is_probed(name) and ("import", name) not in self.busy else None
 
         def load_module(self, name):
             self.busy.add(("import", name))
@@ -982,10 +981,6 @@ def says_close(header, values):
     return header.lower() == "connection" and any("close" in text.lower() for text in texts)
 
 
-def probe_own_tls(probes, module):
-    probes.note("own tls", name=OWN_TLS[module.__name__])
-
-
 def probe_injection(probes, module):
     inject = module.inject_into_urllib3
 
@@ -1043,7 +1038,6 @@ PROBED = {
     "urllib3.contrib.pyopenssl": probe_injection,
     "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
 }  # fmt: skip
-PROBED.update(dict.fromkeys(OWN_TLS, probe_own_tls))
 
 
 def named(wrapper, function):

@@ -3,8 +3,9 @@
 from __future__ import division, print_function
 
 from .basis import MOST_REQUESTS, clock
-from .clients import WAYS, GeventHttpClient, Httpx, Way, topmost
-from .left_behind import bring
+from .clients import Client, clients_with_sessions, topmost
+from .left_behind import try_import
+from .sessions import GeventHttpClient, Httpx
 from .words import say, told
 
 HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
@@ -22,12 +23,15 @@ def check_http(url, imported):
     if url.startswith("https://"):
         say("connecting to %s: which protocols does it offer? (no request)" % host)
         results["offers"] = offered(host, port)
-    names = imported or set(client.module for client in WAYS if bring(client.module))
-    speakers = [client for client in WAYS if client.module in topmost(names)]
+    clients = clients_with_sessions()
+    names = imported or set(client.module for client in clients if try_import(client.module))
+    speakers = [client for client in clients if client.module in topmost(names)]
     # geventhttpclient speaks HTTP/1.1 alone.
     speakers = [client for client in speakers if client.kind is not GeventHttpClient]
-    if "httpx" in names and bring("h2"):
-        speakers.append(Way("httpx with http2=True", Httpx, "httpx", {"http2": True}))
+    if "httpx" in names and try_import("h2"):
+        speakers.append(
+            Client("httpx with http2=True", module="httpx", kind=Httpx, options={"http2": True})
+        )
     for speaker in speakers:
         row = {"client": speaker.name, "version": None, "ms": [], "error": None}
         results["clients"].append(row)
@@ -38,7 +42,7 @@ def check_http(url, imported):
                 numbers = (public, speaker.name, results["requests"], MOST_REQUESTS)
                 say("asking %s with %s (request %d of at most %d)" % numbers)
                 start = clock()
-                version = session.ask(url, "HEAD", timeout=5)[3]
+                version = session.fetch(url, "HEAD", timeout=5)[3]
                 row["version"] = HTTP_NAMES.get(version, str(version))
                 row["ms"].append(round(1000 * (clock() - start), 1))
             session.close()
