@@ -175,6 +175,7 @@ def advise(name, saves="", **values):
 
 
 def advice_on_loop(examination):
+    """Return the advice on a loop that was tried."""
     advice, of_block = [], []
     for row in examination.clients:
         loop, error = examination.loop["name"], readable(row["error"]).lower()
@@ -190,8 +191,9 @@ def advice_on_loop(examination):
 
 
 def advice_on_block(examination, names):
-    """Return what frees a loop that is blocked. names: the row of the client that is blocked, and
-    what sentences say of its loop.
+    """Return the advice on a loop that is blocked.
+
+    names: the row of the client that is blocked, and what sentences say of its loop.
     """
     advice, saves, socket = [], {}, str(names["socket"])
     for row in examination.cures:
@@ -233,9 +235,7 @@ def injected_by(injection):
 
 
 def advice_on_waits(examination):
-    """Return the advice on waits that stop a loop: of clients that do not await, and of anything
-    else.
-    """
+    """Return the advice on waits that stop a loop, of clients or of anything else."""
     counts = examination.counts
     blocked = counts["blocked"]
     if blocked["waiting_s"] < LOOP_BLOCKED_FROM_S:
@@ -394,8 +394,9 @@ def advice_on_counts(examination, verdict):
 
 
 def keep_one(row):
-    """Return (line, sentence) of what makes the client of a client's row load once: the
-    program's own call if its line has one, with its arguments.
+    """Return (line, sentence) of what makes the client of a row load once.
+
+    The line is the program's own call, with its arguments, if the line that loads has one.
     """
     client = client_named(row["client"])
     line, sentence = client.keep or KEEP_CONTEXT
@@ -421,9 +422,7 @@ def keep_one(row):
 
 
 def verify_of(row):
-    """Return the argument by which a client of httpx takes what httpx.get was given; "" for
-    none.
-    """
+    """Return the argument by which a client of httpx takes what httpx.get was given, or ""."""
     place = row["at"][0][0] if row["at"] else None
     call = (place and call_at(place, CALLS)) or ""
     match = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
@@ -434,8 +433,9 @@ def verify_of(row):
 
 
 def own_call(row):
-    """Return the program's own call that made what is to be kept, as it stands there; None if the
-    line that is named has none, or takes what only a pool of one's own could hold.
+    """Return the program's own call that made what is to be kept, as it stands there.
+
+    None if the line that is named has none, or takes what only a pool of one's own could hold.
     """
     if not row["at"]:
         return None
@@ -450,9 +450,7 @@ def own_call(row):
 
 
 def line_of_context(line, row):
-    """Return the line that makes one context: the program's own call, or one with its
-    certificates.
-    """
+    """Return the line that makes one context: the program's own call, or one like it."""
     call = own_call(row) if row["client"] is None else None
     return "context = %s  # once, for all clients" % call if call else with_trust(line, row)
 
@@ -461,8 +459,9 @@ CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
 
 
 def call_at(place, names):
-    """Return the text of a call of one of some functions on a line of a program, "file.py:3", with
-    its arguments, in one line; None if there is none, or it cannot be told.
+    """Return the text of a call of one of some functions on a line of a program, "file.py:3".
+
+    It is in one line, with its arguments; None if there is none, or it cannot be read.
     """
     path, _, number = place.rpartition(":")
     lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
@@ -487,9 +486,7 @@ def call_at(place, names):
 
 
 def with_trust(text, row):
-    """Return a line that makes a context with the certificates that the program names, if it
-    does.
-    """
+    """Return a line that makes a context with the certificates that the program names, if any."""
     trust = row["trusts"][0][0] if row["trusts"] else None
     default = trust in (None, "system") or trust.startswith("data ") or "certifi" in trust
     named = [os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
@@ -525,9 +522,7 @@ def advice_on_closings(examination):
 
 
 def is_made_anew(row):
-    """Return whether each connection of a client's row that asked for its end was made for
-    that.
-    """
+    """Return whether each connection of a row that asked for its end was made for that."""
     return 0 < row["closers"] == row["closed"].get("program")
 
 
@@ -544,8 +539,9 @@ def trial_of(name, row):
 
 
 def larger_pool(row):
-    """Return (line, sentence) of what would have kept connections that were closed for want of a
-    place, of a client's row; None if none were.
+    """Return (line, sentence) of the pool that would have kept a row's connections.
+
+    None if none of them was closed for want of a place.
     """
     client = client_named(row["client"])
     options = client.pool_options
@@ -570,6 +566,7 @@ def saves_of(tried):
 
 
 def requests_of(tried):
+    """Return how many requests a trial made, in words."""
     text = several(tried["connections"], "request")
     return text + (", %d at once" % tried["at_once"] if tried["at_once"] > 1 else "")
 
@@ -589,6 +586,7 @@ def advice_on_trials(examination):
 
 
 def advice_on_http(examination):
+    """Return the advice on HTTP/1.1 where the server offers HTTP/2."""
     http = examination.http
     old = [row for row in http["clients"] if str(row["version"]).startswith("HTTP/1")]
     if http["offers"] != "h2" or not old or old[0]["error"]:

@@ -48,6 +48,7 @@ def one_context_of_a_line(module):
 
 
 def no_injection(module):
+    """Have pyOpenSSL's injection do nothing."""
     module.inject_into_urllib3 = lambda: None
 
 
@@ -100,8 +101,9 @@ def apply_first(changes):
 
 
 def changes_in(report):
-    """Return the names of the changes that a report asks for and that can be applied: clients,
-    "injected", and loops that are to patch.
+    """Return the names of the changes that a report asks for and that can be applied.
+
+    They are clients, "injected", and loops that are to patch.
     """
     ids = [change["id"] for change in report["advice"]]
     changes = [name for name in ill_clients(report) if change_named(name)]
@@ -134,19 +136,22 @@ def ill_clients(report):
 
 
 def its_own(row):
-    """Return what contexts are called that no client makes: those that the program's own lines
-    make, by create_default_context, can be made once from outside.
+    """Return what contexts are called that no client makes.
+
+    Those that the program's own lines make, by create_default_context, can be made once from
+    outside.
     """
     return ITS_OWN if row["default"] == row["contexts"] else "the program's other contexts"
 
 
 def run_again(report, run):
-    """Return what came out when the program ran again with what its report asks for, beside what
-    was promised: {"changes", "left" (clients that cannot be changed from outside), "why" (nothing
-    ran, or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises": rows of
-    {"client", "promised", "loads"}, "kept" (None: none was made)}.
+    """Return what came out when the program ran again with what its report asks for.
 
-    run: a function of the changes that makes the second report.
+    A dictionary: "changes", "left" (clients that cannot be changed from outside), "why"
+    (nothing ran, or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises":
+    rows of {"client", "promised", "loads"}, "kept" (None: no promise was made).
+
+    run: makes the second report, given the changes.
     """
     result, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
     result["left"] = sorted(set(ill_clients(report)) - set(changes))
@@ -194,6 +199,7 @@ def by_client(report):
 
 
 def again_lines(comparison):
+    """Yield the lines of a report on the second run."""
     if comparison["left"] and comparison["changes"]:
         text = "%s: cannot be changed from outside, so nothing is promised."
         yield wrapped(text % ", ".join(comparison["left"]))

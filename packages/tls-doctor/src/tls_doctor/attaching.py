@@ -40,9 +40,10 @@ IN_A_ROW = 10
 
 
 def attach(pid, seconds, share):
-    """Return where a running process stands, read from outside: a dictionary with the looks, how
-    many of them found a greenlet blocked or a load under way, the stack that shows it, what read it
-    ("by"), and the exit status.
+    """Return where a running process stands, read from outside.
+
+    A dictionary: the looks, how many of them found a greenlet blocked or a load under way, the
+    stack that shows it, what read it ("by"), and the exit status.
     """
     if is_gone(pid):
         raise Trouble("there is no process %d" % pid)
@@ -89,9 +90,7 @@ def attach(pid, seconds, share):
 
 
 def is_gone(pid):
-    """Return whether a process has ended; also one whose end nobody has taken note of (a
-    zombie).
-    """
+    """Return whether a process has ended, or is a zombie."""
     try:
         os.kill(pid, 0)
     except OSError as error:
@@ -104,13 +103,14 @@ def is_gone(pid):
 
 
 def reader(pid):
-    """Return (a function that tells the threads of a process, what it reads them with): Python
-    itself, from 3.14 on, if the process runs the same; else py-spy. Raises Trouble if there is
-    none.
+    """Return (a function that reads the threads of a process, what it reads them with).
 
-    It tells each thread's "frames", innermost first, and whether it is "active"; None for a process
-    that is gone. Nothing is executed in the process: what sys.remote_exec sends would have to wait
-    until a thread that is blocked runs on.
+    That is Python itself, from 3.14 on, if the process runs the same; else py-spy. The function
+    returns each thread's "frames", innermost first, and whether it is "active"; None for a
+    process that is gone. Nothing is executed in the process: what sys.remote_exec sends would
+    have to wait until a thread that is blocked runs on.
+
+    Raises Trouble if there is no reader.
     """
     itself = own_reader(pid)
     if itself is not None:
@@ -138,6 +138,7 @@ def own_reader(pid):
 
 
 def own_stacks_of(unwinder, pid):
+    """Return the threads of a process, as Python itself reads them; None if it is gone."""
     for _ in range(5):
         try:
             traces = unwinder.get_stack_trace()
@@ -170,6 +171,7 @@ def is_active(pid, thread):
 
 
 def find_py_spy():
+    """Return the path of py-spy; None if it is not installed."""
     folders = [os.path.dirname(os.path.abspath(sys.executable or ""))]
     folders += os.environ.get("PATH", "").split(os.pathsep)
     paths = [os.path.join(folder, name) for folder in folders for name in ("py-spy", "py-spy.exe")]
@@ -177,6 +179,7 @@ def find_py_spy():
 
 
 def stacks_of(program, pid):
+    """Return the threads of a process, as py-spy reads them; None if it is gone."""
     import subprocess
 
     command = [program, "dump", "--json", "--full-filenames", "--pid", str(pid)]
@@ -204,8 +207,7 @@ def has_gevent(pid):
 
 
 def kind_of(thread, loop):
-    """Return what a thread's stack (its "frames", innermost first) is caught at, as in SIGHTS, or
-    None.
+    """Return what a thread is caught at, as in SIGHTS, by its stack; None if at nothing.
 
     A greenlet's stack begins with its own function. One that begins with a module is the main
     program, and no greenlet perhaps; one that begins in `threading` blocks its own thread only.
@@ -233,6 +235,7 @@ def kind_of(thread, loop):
 
 
 def stack_of(thread):
+    """Return a thread's stack as a value that can be compared."""
     return tuple((frame["filename"], frame["line"], frame["name"]) for frame in thread["frames"])
 
 
@@ -250,8 +253,10 @@ def keeps_loop(thread, loop):
 
 
 def in_greenlet(frames, files, loop):
-    """Return whether a stack is that of a greenlet: eventlet's begin in its own files, gevent's,
-    which are compiled there, with the function that was spawned.
+    """Return whether a stack is that of a greenlet.
+
+    Those of eventlet begin in its own files; those of gevent, whose files are compiled, with
+    the function that was spawned.
     """
     if "/eventlet/" in files[-1]:
         return True
@@ -261,15 +266,14 @@ def in_greenlet(frames, files, loop):
 
 
 def is_standard(path):
-    """Return whether a file is the standard library's ssl.py or socket.py, and none of a
-    package.
-    """
+    """Return whether a file is the standard library's ssl.py or socket.py."""
     packages = ("site-packages", "dist-packages", "/gevent/", "/eventlet/")
     ours = path.endswith(("/ssl.py", "/socket.py"))
     return ours and not any(package in path for package in packages)
 
 
 def attach_text(results):
+    """Return what `attach` found, as people read it."""
     loaded = {True: "loaded", False: "not loaded", None: "nobody can see whether it is loaded"}
     lines = ["process %(pid)d, %(looks)d looks, by %(by)s" % results]
     lines.append("  gevent: %s" % loaded[results["gevent"]])

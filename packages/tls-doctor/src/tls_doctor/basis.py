@@ -155,6 +155,7 @@ PATIENCE_S = 90
 
 
 def defaults():
+    """Return the options of a command line that names none."""
     spec = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
     spec.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
     spec.update(again=False, changes=[])

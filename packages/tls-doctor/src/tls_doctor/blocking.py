@@ -43,8 +43,10 @@ PATCHES = {
 
 
 def find_loop():
-    """Return (the module of the program's event loop, whether its sockets stand in for the standard
-    ones); (None, False) if there is no loop.
+    """Return (the module of the program's event loop, whether its sockets are the standard ones).
+
+    The second says whether its sockets stand in for those of `socket`; (None, False) if there
+    is no loop.
     """
     provided = provider(getattr(loaded("socket"), "socket", None))
     loops = [name for name in ("gevent", "eventlet") if loaded(name)]
@@ -53,8 +55,9 @@ def find_loop():
 
 
 def own_code_uses(package, program):
-    """Return whether a module of the program's own, and not only some library, holds a part of a
-    package: a library may import gevent and leave it alone.
+    """Return whether a module of the program's own holds a part of a package.
+
+    A library may import gevent and leave it alone.
     """
     top = str(program).partition(".")[0]
     for name, module in list(sys.modules.items()):
@@ -74,10 +77,10 @@ def own_code_uses(package, program):
 
 
 def request_once(client, server, scheme, delay_s, trial):
-    """Make one request over a new connection: (the trial's peak in the server's hand, socket
-    class).
+    """Make one request over a new connection; return (the trial's peak, the socket's class).
 
-    Raises Trouble for any answer but the right one: a failed request is no timing.
+    The peak is the most requests that the server had in hand at once. Raises Trouble for any
+    answer but the right one: a failed request is no timing.
     """
     session = client.session(server.ca)
     try:
@@ -91,9 +94,10 @@ def request_once(client, server, scheme, delay_s, trial):
 
 
 def one_trial(loop, client, server, scheme, delay_s, n):
-    """Run n greenlets with a request each, and one whose heart beats as often as the event loop
-    lets it; return what happened, as a dictionary. longest_gap_s: by how much the worst beat came
-    late.
+    """Run n greenlets with a request each, and one with a heartbeat; return what happened.
+
+    The heart beats as often as the event loop lets it. A dictionary; longest_gap_s: by how much
+    the worst beat came late.
     """
     trial, peaks, errors, beats = server.new_trial(), [], [], [clock()]
 
@@ -139,8 +143,9 @@ def verdict_of(trials):
 
 
 def try_out(loop, client, server, scheme, n=2):
-    """Run trials until they settle it: {"verdict": BLOCKED, FREE or CANNOT_TELL, "trials",
-    "error"}.
+    """Run trials until they settle it.
+
+    Returns {"verdict": BLOCKED, FREE or CANNOT_TELL, "trials", "error"}.
     """
     trials, verdict, error = [], None, None
     for delay_s in DELAYS_S:
@@ -177,8 +182,9 @@ def check_client(loop, patched, client, server, imported):
 
 
 def check_loop(loop, patched, server, imported, watch):
-    """Return (client, row of `check_client`) for each client that the program imported, or for a
-    stand-in if it imported none.
+    """Return (client, row of `check_client`) for each client that the program imported.
+
+    If it imported none, for one that stands in.
     """
     # aiohttp has a loop of its own.
     candidates = [client for client in clients_with_sessions() if client.kind is not Aiohttp]
@@ -196,8 +202,9 @@ def check_loop(loop, patched, server, imported, watch):
 
 
 def try_cures(loop, client, server):
-    """Return what frees the loop of a client that is blocked, tried in this very process, one after
-    the other: rows of {"cure", "verdict", "wall_s"}. The process is not the same afterwards.
+    """Return what frees the loop of a client that is blocked: rows of {cure, verdict, wall_s}.
+
+    They are tried in this very process, one after the other. It is not the same afterwards.
     """
     rows = []
 
@@ -235,8 +242,9 @@ def gevents_context(cafile=None):
 
 
 def is_trapped():
-    """Return whether google-auth's adapter for client certificates would inject later: it is made
-    here.
+    """Return whether google-auth's adapter for client certificates would inject pyOpenSSL later.
+
+    One is made here to see it.
     """
     adapter = getattr(loaded("google.auth.transport.requests"), "_MutualTlsAdapter", None)
     if adapter is None or injected():

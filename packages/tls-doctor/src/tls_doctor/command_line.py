@@ -88,8 +88,9 @@ def without_python(program):
 
 
 def other_python(spec):
-    """Return the Python that runs the program of a run, if that is another than this one, or None:
-    the one that is named, or that of a console script.
+    """Return the Python that runs the program of a run, if that is another than this one.
+
+    It is the one that is named, or that of a console script; else None.
     """
     python = spec["python"]
     if python is None and not spec["module"]:
@@ -114,6 +115,7 @@ def other_python(spec):
 
 
 def main(arguments):
+    """Run a command line; return the exit status."""
     sys.dont_write_bytecode = True
     if arguments[:1] == ["--serve"]:
         return serve()

@@ -55,15 +55,17 @@ def is_kept(row, total):
 
 
 def at_once(row):
-    """Return how many requests of a client's row were under way at once, as far as their
-    handshakes tell: those, or the threads whose connections were open at the same time.
+    """Return how many requests of a row were under way at once, as far as its handshakes tell.
+
+    That is those, or the threads whose connections were open at the same time.
     """
     return max(1, row["peak"], min(row["threads"], row["open"], row["connections"]))
 
 
 def wanting(row):
-    """Return what the connections of a client's row were closed for want of, again and again:
-    "full" (places in a pool), "evicted" (pools).
+    """Return what the connections of a row were closed for want of, again and again.
+
+    "full": places in a pool; "evicted": pools.
     """
     # Where no connection had a second request, a server closes them, or nobody asked again.
     is_asked_again = (row["requests"] or 0) > row["connections"]
@@ -72,16 +74,16 @@ def wanting(row):
 
 
 def is_shared(row, total):
-    """Return whether connections of requests, urllib3 or botocore are those of far fewer sessions,
-    pools or clients.
-    """
+    """Return whether a row's connections are those of far fewer sessions, pools or clients."""
     owners = total.get(client_named(row["client"]).owners, 0)
     return 0 < 2 * owners <= row["connections"]
 
 
 def growth(spans):
-    """Return by how many KiB the memory of a process grew in some spans of time, of [from, to, KiB
-    before, KiB after]. What happens in several that overlap is one growth.
+    """Return by how many KiB the memory of a process grew in some spans of time.
+
+    spans: [from, to, KiB before, KiB after]. What happens in several that overlap is one
+    growth.
     """
     total_kib, last_end, before_kib, after_kib = 0, None, 0, 0
     for begin, end, start_kib, end_kib in sorted(spans):
@@ -93,10 +95,14 @@ def growth(spans):
 
 
 def longest_queue(handshakes, loads):
-    """Return where handshakes waited longest for another of the same context, of {(process,
-    context): [{"since", "t", "end", "thread", "by"}, ...]} and the spans of time in which it was
-    loaded, {(process, context): [(from, to), ...]}: the "queue" of `Counts`; None if there is
-    none.
+    """Return where handshakes waited longest for another of the same context; None if nowhere.
+
+    handshakes: {(process, context): [{"since", "t", "end", "thread", "by"}, ...]}. loads: the
+    spans of time in which it was loaded, {(process, context): [(from, to), ...]}.
+
+    Returns {"by" (the module of its sockets' class), "wanted" and "peak" (at once),
+    "handshakes", "waited_s" (from when their sockets were connected, while nothing was loaded),
+    "behind_s" (of that, while one of another thread was under way)}.
     """
     queues = []
     for key, group in handshakes.items():
@@ -150,10 +156,10 @@ def note_place(places, place):
 
 
 def verdict_on(counts, share):
-    """Return REPEATED, ONCE or UNSEEN. share: above this part of the CPU, in percent, repeated
-    loads are an illness.
+    """Return the verdict on loads: REPEATED, ONCE or UNSEEN.
 
-    Where connections are kept there are no more loads than connections, however long the program
+    share: above this part of the CPU, in percent, repeated loads are an illness. Where
+    connections are kept there are no more loads than connections, however long the program
     runs: those have to take more.
     """
     if is_broken(counts):
@@ -167,8 +173,9 @@ def verdict_on(counts, share):
 
 
 def avoidable(counts):
-    """Return (how many loads were not needed, what they took of the CPU in percent), without those
-    of clients of botocore that are kept: nobody can have them load less.
+    """Return (how many loads were not needed, what they took of the CPU in percent).
+
+    Those of clients of botocore that are kept are left out: nobody can have them load less.
     """
     rows = [row for row in counts["clients"] if row["client"] == "botocore" and row["kept"]]
     loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in rows)
@@ -177,15 +184,14 @@ def avoidable(counts):
 
 
 def is_broken(counts):
-    """Return whether none of a program's connections came through: then it has no fault of
-    loads.
-    """
+    """Return whether none of a program's connections came through: its loads are no fault then."""
     return bool(counts["failures"]) and not counts["handshakes"]
 
 
 def limit_near(counts, share):
-    """Return the limit of `verdict_on`, in percent, that this run came near; None if it came near
-    none. What a run takes varies by some percent of itself, so that the next one may come out
+    """Return the limit of `verdict_on`, in percent, that this run came near; None if none.
+
+    What a run takes varies by some percent of itself, so that the next one may come out
     otherwise.
     """
     if is_broken(counts):
@@ -212,9 +218,7 @@ def verdict_on_handshakes(counts):
 
 
 def verdict_on_loop(counts):
-    """Return the verdict on loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY if none
-    ran.
-    """
+    """Return the verdict on loads under an asyncio loop: HELD_UP, FREE or DOES_NOT_APPLY."""
     on_loop = counts["on_loop"]
     in_a_row = on_loop["longest_ms"] >= HELD_UP_IN_A_ROW_FROM_MS
     long = on_loop["held_ms"] >= HELD_UP_FROM_MS and in_a_row

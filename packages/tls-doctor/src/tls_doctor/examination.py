@@ -176,6 +176,7 @@ class Unchanged(object):
 
 
 def imported_modules():
+    """Return the modules of the clients that can be asked, of those that are imported."""
     return set(client.module for client in clients_with_sessions() if loaded(client.module))
 
 
@@ -223,8 +224,9 @@ def examine_end(spec):
 
 
 def examine(path):
-    """Run the process of the examined program: read the parameters, and write lines of JSON after
-    them, the last of them the results; then end, whatever the program has left running.
+    """Run the process of the examined program, and end, whatever it has left running.
+
+    It reads the options, and writes lines of JSON after them; the last is the Examination.
     """
     with open(path) as file:
         spec = json.loads(file.readline())

@@ -26,6 +26,7 @@ def end_after(seconds, error=None):
 
 
 def is_script(program):
+    """Return whether a program is a file."""
     return program.endswith(".py") or os.path.isfile(program)
 
 

@@ -98,9 +98,11 @@ def judge(examination, spec):
 
 
 def seen_at_work(row, counts):
-    """Return a row of `check_client` after a run: if nothing is patched, and threads made all its
-    connections, there were no greenlets to wait for them. If it ended before its first one, nobody
-    knows whether it would have patched before.
+    """Return a row of `check_client`, judged by what the run did.
+
+    If nothing is patched, and threads made all its connections, there were no greenlets to wait
+    for them. If it ended before its first one, nobody knows whether it would have patched
+    before.
     """
     if row["verdict"] != UNPATCHED or counts["stood"]["fetched"]:
         return row
@@ -110,6 +112,7 @@ def seen_at_work(row, counts):
 
 
 def judge_loop(examination):
+    """Return the verdict on the loop, by the clients that were tried."""
     if examination.untried:
         return CANNOT_TELL
     verdicts = [row["verdict"] for row in examination.clients]
@@ -125,9 +128,10 @@ def judge_loop(examination):
 
 
 def judge_greenlets(examination):
-    """Return BLOCKED if the loop of greenlets was seen to stand still through their replies, in a
-    program that uses it, whatever client fetched. (A program may import it in a function, where
-    nothing but its greenlets tells.)
+    """Return BLOCKED if the loop of greenlets stood still through their replies.
+
+    The program has to use it; which client fetched does not matter. (A program may import
+    gevent in a function, where nothing but its greenlets tells.)
     """
     stalls, loop = examination.counts["stood"], examination.loop
     used = loop and (loop["used"] or stalls["in_greenlets"])
@@ -138,8 +142,10 @@ def judge_greenlets(examination):
 
 
 def judge_asyncio(examination):
-    """Return BLOCKED if clients that do not await, or anything else that the heartbeat saw, kept
-    others waiting for a loop; FREE if connections were made under one and did not.
+    """Return BLOCKED if something kept others waiting for a running loop.
+
+    That is clients that do not await, or anything else that the heartbeat saw. FREE if
+    connections were made under a loop and did not; else DOES_NOT_APPLY.
     """
     counts, loop = examination.counts, examination.loop
     if counts["blocked"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
@@ -153,5 +159,6 @@ def judge_asyncio(examination):
 
 
 def worst(verdicts):
+    """Return the worst of some verdicts."""
     order = (BLOCKED, REPEATED, CANNOT_TELL, UNSEEN, FREE, ONCE, UNCOUNTED, DOES_NOT_APPLY)
     return min(verdicts or [DOES_NOT_APPLY], key=order.index)

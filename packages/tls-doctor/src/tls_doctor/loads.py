@@ -15,11 +15,11 @@ LOADS = ("load_verify_locations", "set_default_verify_paths")
 
 
 class Watch(object):
-    """Notes the processor milliseconds of each load of certificates, and where pyOpenSSL is
-    injected, while in a `with` block.
+    """A `with` block that notes the processor milliseconds of each load of certificates.
 
-    A profile function, so that nothing is replaced: to wrap a class of `ssl` one has to import it.
-    Imports take about twice as long under it; a load, which is one call, does not.
+    It notes where pyOpenSSL is injected, too. It is a profile function, so that nothing is
+    replaced: to wrap a class of `ssl` one has to import it. Imports take about twice as long
+    under it; a load, which is one call, does not.
     """
 
     def __init__(self):
@@ -56,8 +56,9 @@ class Watch(object):
 
 
 def caller(frame):
-    """Return {"file", "line", "text", "from"} of a frame that calls; from: the program's own line
-    above it.
+    """Return {"file", "line", "text", "from"} of a frame that calls.
+
+    from: the program's own line above it.
     """
     path, line = frame.f_code.co_filename, frame.f_lineno
     origin = {"file": short(path), "line": line, "from": None}
@@ -83,11 +84,12 @@ def loads_of(work):
 
 
 def count_loads(client, server):
-    """Return how often certificates are loaded by three connections of one session, and by one call
-    without a session: {"client", "by_connection", "made", "by_call", "error"}.
+    """Return how often certificates are loaded by three connections of one session.
 
+    And by one call without a session: {"client", "by_connection", "made", "by_call", "error"}.
     The connections are made with the trust that the library has by default, so they end at the
-    certificate of the doctor's server, after the loads. (One that does not verify gets an answer.)
+    certificate of the doctor's server, after the loads. (One that does not verify gets an
+    answer.)
     """
     row = {
         "client": client.name,
@@ -113,8 +115,9 @@ def count_loads(client, server):
 
 
 def check_loads(server, imported, watch, deadline):
-    """Return a row of `count_loads` for each client that is here. What the program did not import
-    comes last, in our own process alone, and if there is time.
+    """Return a row of `count_loads` for each client that is here.
+
+    What the program did not import comes last, in our own process alone, and if there is time.
     """
     rows, candidates = [], [client for client in own_adapters() if client.adapter]
     candidates += sorted(clients_with_sessions(), key=lambda client: client.module not in imported)
@@ -135,8 +138,10 @@ def check_loads(server, imported, watch, deadline):
 
 
 def judged_rows(rows, program):
-    """Return the rows of loads that count: of the clients that the program imported, or, if no
-    program was named, of requests. A session's own adapter counts for requests as a whole.
+    """Return the rows of loads that count: of the clients that the program imported.
+
+    If no program was named, of requests. A session's own adapter counts for requests as a
+    whole.
     """
     judged = [row for row in rows if row["imported"]]
     if not program:
@@ -148,9 +153,10 @@ def judged_rows(rows, program):
 
 
 def bounds(values):
-    """Return [least, most] without the very least and the very most: of eleven values those two
-    have the median between them with a certainty of 98.8 %, whatever the noise looks like. Of
-    fewer, all.
+    """Return [least, most] without the very least and the very most.
+
+    Of eleven values those two have the median between them with a certainty of 98.8 %, whatever
+    the noise looks like. Of fewer, all count.
     """
     values = sorted(values)[1:-1] if len(values) >= TURNS else sorted(values)
     return [round(values[0], 2), round(values[-1], 2)]
@@ -170,8 +176,9 @@ def certificates_of_a_load():
 
 
 def cost_of_a_load(rows, watch):
-    """Return [least, most] milliseconds of one load, as the program or the clients here do it; if
-    none of them does, into a new context of the standard library's.
+    """Return [least, most] milliseconds of one load, as the program or the clients here do it.
+
+    If none of them loads, of one into a new context of the standard library's.
     """
     import ssl
 

@@ -76,6 +76,7 @@ class Probes(object):
     # ------------------------------------------------------------------ what is noted, and of what
 
     def note(self, event, **values):
+        """Give one event to whoever writes it."""
         try:
             pid = os.getpid()
             compiled = self.compiled.get(pid, 0)
@@ -102,9 +103,11 @@ class Probes(object):
         return number
 
     def callers(self, frame):
-        """Return {"client", "through", "at", "awaits"} of a call: the client that made it, the
-        library that the program's own code called, and the line of the program's own code; None for
-        what nobody can tell; and whether it is a client of httpx that awaits.
+        """Return who made a call: {"client", "through", "at", "awaits"}.
+
+        The client that made it, the library that the program's own code called, and the
+        line of the program's own code; None for what nobody can tell; and whether it is a
+        client of httpx that awaits.
         """
         client, first, through, place, depth = None, None, None, None, 0
         inner, awaits, chain = True, False, []
@@ -162,8 +165,10 @@ class Probes(object):
         self.put(kind, "__new__", staticmethod(__new__))
 
     def locks(self, cls, kind):
-        """Note when a class of contexts lets a thread wait that only asks how it is set: urllib3
-        asks before it connects, and truststore 0.10.5 answers when no handshake is under way.
+        """Note when a class of contexts lets a thread wait that only asks how it is set.
+
+        urllib3 asks before it connects, and truststore 0.10.5 answers when no handshake is
+        under way.
         """
         for base in set(cls.__mro__) - self.kinds:
             self.kinds.add(base)
@@ -174,6 +179,7 @@ class Probes(object):
                     self.put(base, name, asking)
 
     def asking(self, function):
+        """Return a function that asks a context, and notes when it had to wait."""
         probes = self
 
         def timed(*args):
@@ -187,13 +193,15 @@ class Probes(object):
         return function and named(timed, function)
 
     def loads(self, kind):
-        """Note the certificates that are loaded into contexts of a class. load_default_certs is
-        Python code that ends in one of these two.
+        """Note the certificates that are loaded into contexts of a class.
+
+        load_default_certs is Python code that ends in one of these two.
         """
         for name in ("load_verify_locations", "set_default_verify_paths"):
             self.put(kind, name, self.loading(name, getattr(kind, name)))
 
     def loading(self, name, function):
+        """Return a function that loads certificates, and notes it."""
         probes = self
 
         def load(context, *args, **kwargs):
@@ -216,6 +224,7 @@ class Probes(object):
         return named(load, function)
 
     def loaded(self, context, name, args, kwargs, spent, frame):
+        """Note a load, unless nothing was loaded."""
         trust, loop = trust_of(name, args, kwargs), running_loop()
         try:
             certificates = context.cert_store_stats()["x509"]
@@ -233,8 +242,10 @@ class Probes(object):
         self.note("load", c=self.number(context), **dict(values, **spent))
 
     def hold(self, context, trust):
-        """Return how many contexts with these certificates are in use now, with this one: at most,
-        while Python frees them by itself; if it has to be told to, at least.
+        """Return how many contexts with these certificates are in use now, with this one.
+
+        At most so many, while Python frees them by itself; if it has to be told to, at
+        least so many.
         """
         references, number = self.held.setdefault(trust, {}), self.number(context)
         try:
@@ -249,11 +260,11 @@ class Probes(object):
         return len(references) if alive is None else min(alive, len(references))
 
     def freed(self, references, alive_before):
-        """Return how many of the contexts of these references are in use; None if Python has freed
-        all others by itself, now as before.
+        """Return how many of the contexts of these references are in use.
 
-        A client that is closed may refer to itself, and to its context, and is there until Python
-        collects such things, which it does when it likes. So that is done here, but not often: each
+        None if Python has freed all others by itself, now as before. A client that is
+        closed may refer to itself, and to its context, and is there until Python collects
+        such things, which it does when it likes. So that is done here, but not often: each
         time that there are a quarter more contexts.
         """
         several, started, before_it = len(references), thread_ms(), self.still_open()
@@ -328,8 +339,10 @@ class Probes(object):
             self.under_way[number] += thread_ms() - started
 
     def still_open(self):
-        """Return how many connections of clients are open in this process, of those that have a
-        socket of their own: an event loop's have none, and their loop closes them.
+        """Return how many connections of clients are open in this process.
+
+        Of those that have a socket of their own: an event loop's have none, and their loop
+        closes them.
         """
         alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
         return len([connection for connection in alive if descriptor(connection) not in (None, -1)])
@@ -345,8 +358,9 @@ class Probes(object):
                 self.talks.pop(self.numbers.pop(key, (None, None))[1], None)
 
     def failing(self, kind, name):
-        """Note what a function of a class ends with that makes a connection, if it makes none and
-        no handshake has told why.
+        """Note what a function of a class that makes a connection ends with, if it makes none.
+
+        Unless a handshake has told why.
         """
         function, probes = getattr(kind, name), self
 
@@ -362,14 +376,17 @@ class Probes(object):
         self.put(kind, name, named(connect, function))
 
     def exchanges(self, kind, *sending):
-        """Note how often something was sent and answered over the connections of a class, whose
-        functions that send are named: a connection that is kept has many of these.
+        """Note how often something was sent and answered over the connections of a class.
+
+        sending: the names of its functions that send. A connection that is kept has many
+        exchanges.
         """
         for name in sending:
             self.put(kind, name, self.talking(getattr(kind, name), self.sent))
         self.put(kind, "read", self.talking(kind.read, self.answered))
 
     def talking(self, function, note):
+        """Return a function that sends or reads, and notes that it did."""
         probes = self
 
         def talk(connection, *args, **kwargs):
@@ -385,6 +402,7 @@ class Probes(object):
         return named(talk, function)
 
     def sent(self, number, connection):
+        """Note that something was sent over a connection."""
         talk = self.talks.get(number)
         if talk is None:
             h2 = connection.selected_alpn_protocol() == "h2"  # which answers what nobody has asked
@@ -397,6 +415,7 @@ class Probes(object):
                 self.note("exchange", h=number, n=unreported)
 
     def answered(self, number, connection):
+        """Note that something was read from a connection."""
         if self.talks.get(number, {}).get("number"):
             self.talks[number]["answered"] = True
 
@@ -414,8 +433,9 @@ class Probes(object):
         self.reaches(kind, "connect")
 
     def reaches(self, owner, name):
-        """Note what a function ends with that looks for a host or connects to it; and, the first
-        time, that one connected, or was answered.
+        """Note what a function ends with that looks for a host or connects to it.
+
+        And, the first time, that one connected, or was answered.
         """
         function, probes = getattr(owner, name), self
 
@@ -433,10 +453,12 @@ class Probes(object):
         self.put(owner, name, named(reach, function))
 
     def unreached(self, error):
+        """Note that a host was not reached, unless another was."""
         if self.active and os.getpid() not in self.answered_in:
             self.note("unreached", why=told(error))
 
     def reached(self):
+        """Note that a host was reached, the first time."""
         if self.active and os.getpid() not in self.answered_in:
             self.answered_in.add(os.getpid())
             self.note("reached")
@@ -481,8 +503,9 @@ class Probes(object):
         self.put(kind, name, named(wait, function))
 
     def turns_of_greenlets(self):
-        """Return how many turns the loop of gevent or eventlet has taken in this thread; None if
-        there is none, or if the loop itself asks.
+        """Return how many turns the loop of gevent or eventlet has taken in this thread.
+
+        None if there is none, or if the loop itself asks.
         """
         hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
         hub = hub_of and hub_of()
@@ -503,8 +526,9 @@ class Probes(object):
     # ------------------------------------------------------------------------------- loops that run
 
     def runs(self, kind, name="run_forever", turns=False):
-        """Look at the loops of a class of asyncio's, or of one like it, while they run. turns:
-        whether they are counted as the loop takes them.
+        """Look at the loops of a class of asyncio's, or of one like it, while they run.
+
+        turns: whether they are counted as the loop takes them.
         """
         function, probes = getattr(kind, name), self
 
@@ -523,8 +547,9 @@ class Probes(object):
         self.put(kind, name, named(run_forever, function))
 
     def makes_tasks(self, kind):
-        """Remember the line of the program that has the loops of a class make a task: a library's
-        task has none of its own.
+        """Remember the line of the program that has the loops of a class make a task.
+
+        A library's task has none of its own.
         """
         function, probes = kind.create_task, self
 
@@ -539,9 +564,7 @@ class Probes(object):
         self.put(kind, "create_task", named(create_task, function))
 
     def line_of(self, frame):
-        """Return the line of the program's own code that called; that of the task that did, if
-        none.
-        """
+        """Return the line of the program's own code that called, or of the task that did."""
         while frame is not None:
             path, code = frame.f_code.co_filename, frame.f_code
             if path not in self.files:
@@ -609,8 +632,9 @@ class Probes(object):
         self.put(kind, "_put_conn", named(_put_conn, put_back))
 
     def hosts(self, kind):
-        """Note when a PoolManager makes a pool for a host once more, because it had to give up the
-        one that it had, with a connection that was open.
+        """Note when a PoolManager makes a pool for a host once more.
+
+        It had to give up the one that it had, with a connection that was open.
         """
         original, probes, managers = kind._new_pool, self, weakref.WeakKeyDictionary()
 
@@ -634,10 +658,10 @@ class Probes(object):
     # --------------------------------------------------------------------- the compiling of modules
 
     def compiles(self, kind, name):
-        """Count the time that a function takes which compiles modules for a class of loaders, or
-        keeps what came out, in `compiled`, by process.
+        """Count the time that a function takes which compiles modules for a class of loaders.
 
-        Python does that once: with it, a program's first run would be another than the next ones.
+        Or keeps what came out; in `compiled`, by process. Python does that once: with it, a
+        program's first run would be another than the next ones.
         """
 
         def note(ms):
@@ -651,6 +675,7 @@ class Probes(object):
     # ------------------------------------------------------------------------ when they are put in
 
     def put(self, kind, name, value):
+        """Put something into a class or a module; `remove` takes it out again."""
         previous = vars(kind).get(name)
         setattr(kind, name, value)
         self.undo.append((kind, name, previous))
@@ -726,9 +751,11 @@ class Probes(object):
     if PY2:
 
         def find_module(self, name, path=None):
+            """Return what loads a module that is to be probed (Python 2.7)."""
             return self if self.is_probed(name) and ("import", name) not in self.busy else None
 
         def load_module(self, name):
+            """Import a module, and probe it (Python 2.7)."""
             self.busy.add(("import", name))
             try:
                 __import__(name)
@@ -770,6 +797,7 @@ class counting(object):
 
 
 def probe_ssl(probes, ssl):
+    """Note contexts, loads, handshakes and exchanges of the standard library."""
     kind = own_context(ssl)
     probes.contexts(kind)
     # Not a client's own function: the cure lends no context where urllib3's are not as they were.
@@ -787,6 +815,7 @@ def probe_ssl(probes, ssl):
 
 
 def probe_socket(probes, socket):
+    """Note when sockets connect, and where to."""
     kind = socket.socket
     if kind.__module__ == "socket":
         probes.connects(kind)
@@ -794,6 +823,7 @@ def probe_socket(probes, socket):
 
 
 def probe_gevent(probes, module):
+    """Note the handshakes of gevent's own sockets."""
     kind = getattr(module, "SSLSocket", None)
     if kind is not None and "do_handshake" in vars(kind) and kind.__module__ == module.__name__:
         if PY2 or sys.version_info >= (3, 7):
@@ -801,6 +831,7 @@ def probe_gevent(probes, module):
 
 
 def probe_gevents_sockets(probes, module):
+    """Note whom gevent's own sockets reach."""
     probes.reaches(module.socket, "connect")
     probes.reaches(module, "getaddrinfo")
 
@@ -825,6 +856,7 @@ def probe_selectors(probes, module):
 
 
 def probe_pyopenssl(probes, module):
+    """Note contexts, loads and handshakes of pyOpenSSL."""
     original, kind = module.Context.__init__, module.Context
 
     def __init__(context, *args, **kwargs):
@@ -839,6 +871,7 @@ def probe_pyopenssl(probes, module):
 
 
 def probe_sessions(probes, module):
+    """Note the sessions of requests that ask by HTTPS."""
     choose = module.Session.get_adapter
 
     def get_adapter(session, url):
@@ -852,6 +885,7 @@ def probe_sessions(probes, module):
 
 
 def probe_pools(probes, module):
+    """Note the PoolManagers that are not of requests."""
     original = module.PoolManager.__init__
 
     def __init__(pool, *args, **kwargs):
@@ -864,6 +898,7 @@ def probe_pools(probes, module):
 
 
 def probe_truststore(probes, module):
+    """Note where truststore is injected."""
     inject = module.inject_into_ssl
 
     def inject_into_ssl():
@@ -874,6 +909,7 @@ def probe_truststore(probes, module):
 
 
 def probe_botocore(probes, module):
+    """Note the clients of botocore."""
     original = module.URLLib3Session.__init__
 
     def __init__(session, *args, **kwargs):
@@ -885,10 +921,12 @@ def probe_botocore(probes, module):
 
 
 def probe_pool(probes, module):
+    """Note the pools of urllib3 that have no place for a connection."""
     probes.pools(module.HTTPConnectionPool)
 
 
 def probe_loop(probes, module):
+    """Note that a loop of greenlets is there, and watch gevent's."""
     probes.note("loop", name=module.__name__.partition(".")[0])
     kind = getattr(module, "Hub", None)
     if kind is not None and module.__name__ == "gevent.hub":
@@ -902,12 +940,14 @@ def probe_loop(probes, module):
 
 
 def probe_asyncio(probes, module):
+    """Watch the loops of asyncio."""
     probes.runs(module.BaseEventLoop, turns=True)
     probes.takes_turns(module.BaseEventLoop)
     probes.makes_tasks(module.BaseEventLoop)
 
 
 def probe_uvloop(probes, module):
+    """Watch the loops of uvloop."""
     probes.runs(module.Loop)
     probes.makes_tasks(module.Loop)
 
@@ -934,6 +974,7 @@ def probe_trio(probes, module):
 
 
 def probe_eventlet(probes, module):
+    """Watch the loops of eventlet."""
     probes.count_turns(module.BaseHub)
     original = module.BaseHub.__init__
 
@@ -974,6 +1015,7 @@ def probe_h11(probes, module):
 
 
 def says_close(header, values):
+    """Return whether a header asks for the end of its connection."""
     texts = [
         value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values
     ]
@@ -982,6 +1024,7 @@ def says_close(header, values):
 
 
 def probe_injection(probes, module):
+    """Note where pyOpenSSL is injected."""
     inject = module.inject_into_urllib3
 
     def inject_into_urllib3():
@@ -992,6 +1035,7 @@ def probe_injection(probes, module):
 
 
 def probe_http(probes, module):
+    """Note requests and closings of http.client."""
     answered = module.HTTPConnection.getresponse
 
     def getresponse(connection, *args, **kwargs):
@@ -1051,8 +1095,10 @@ def named(wrapper, function):
 
 
 def trust_of(name, args, kwargs):
-    """Return what is loaded, so that the same is told from another: a file's path, "system", or a
-    digest of what was given in memory. None for a folder alone, which is read later.
+    """Return what is loaded, so that the same can be told from another.
+
+    A file's path, "system", or a digest of what was given in memory. None for a folder alone,
+    which is read later.
     """
     if name == "set_default_verify_paths":
         return "system"
@@ -1069,9 +1115,7 @@ def trust_of(name, args, kwargs):
 
 
 def is_default(caller):
-    """Return whether a context is made by create_default_context, called by the program's own
-    code.
-    """
+    """Return whether the program's own code had create_default_context make a context."""
     maker = caller.f_code.co_name == "create_default_context" and caller.f_back
     return bool(maker) and not is_library(maker.f_code.co_filename)
 
@@ -1099,6 +1143,7 @@ def is_open(pool):
 
 
 def is_server(connection):
+    """Return whether a connection is a server's."""
     side = getattr(connection, "server_side", None)
     if side is None and hasattr(connection, "_sslobj"):
         side = getattr(connection._sslobj, "server_side", False)
@@ -1116,10 +1161,11 @@ def running_loop():
 
 
 def others_wait(loop):
-    """Return whether anything else waits for a loop now: a callback, a timer that is due, or a
-    socket (of trio, a task or a timer), or whether it serves: then others come, if not now. Of a
-    loop that does not tell: whether a socket that is watched waits, or there are other tasks than
-    one and its awaiter.
+    """Return whether anything else waits for a loop now, or it serves: then others will come.
+
+    What waits is a callback, a timer that is due, or a socket (of trio, a task or a timer). Of
+    a loop that does not tell: whether a socket that is watched waits, or there are other tasks
+    than one and its awaiter.
     """
     try:
         if hasattr(loop, "deadlines"):
@@ -1136,8 +1182,10 @@ def others_wait(loop):
 
 
 def watched_sockets():
-    """Return what the sockets do that this process's loops watch: a set of "listening" (they serve)
-    and "waiting" (there is something to read). Linux tells; elsewhere it is empty.
+    """Return what the sockets do that this process's loops watch.
+
+    A set of "listening" (they serve) and "waiting" (there is something to read). Linux tells;
+    elsewhere it is empty.
     """
     states, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
     try:
@@ -1170,6 +1218,7 @@ def watched_sockets():
 
 
 def descriptor(connection):
+    """Return the number of a connection's socket; None if it has none."""
     try:
         return connection.fileno()
     except Exception:  # one without a socket of its own, or a closed one
@@ -1177,8 +1226,9 @@ def descriptor(connection):
 
 
 def resident_kib():
-    """Return the memory that this process holds; if nobody tells at once, the most that it has
-    held.
+    """Return the memory that this process holds, in KiB.
+
+    If nobody tells at once, the most that it has held.
     """
     try:
         handle = os.open("/proc/self/statm", os.O_RDONLY)
@@ -1191,8 +1241,9 @@ def resident_kib():
 
 
 def queued_ms():
-    """Return the milliseconds through which this thread could run and had no processor: on a busy
-    machine that is no wait for an answer. Linux tells; elsewhere 0.
+    """Return the milliseconds through which this thread could run and had no processor.
+
+    On a busy machine that is no wait for an answer. Linux tells; elsewhere it is 0.
     """
     try:
         handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
@@ -1205,14 +1256,13 @@ def queued_ms():
 
 
 def current_greenlet():
+    """Return the greenlet that runs; None if greenlet is not imported."""
     get_current = getattr(sys.modules.get("greenlet"), "getcurrent", None)
     return get_current and get_current()
 
 
 def greenlets_wait():
-    """Return 2 if a greenlet asks, 1 if the main program does while greenlets of the same thread
-    wait, else 0.
-    """
+    """Return 2 if a greenlet asks, 1 if the main program does while greenlets wait, else 0."""
     greenlet = current_greenlet()
     if getattr(greenlet, "parent", None) is not None:
         return 2
@@ -1227,8 +1277,9 @@ def current():
 
 
 def make_lock():
-    """Return a lock that no patch of the program's replaces. (To import threading would be too
-    early.)
+    """Return a lock that no patch of the program's replaces.
+
+    (To import threading would be too early.)
     """
     try:
         import _thread
@@ -1238,13 +1289,15 @@ def make_lock():
 
 
 def ident():
+    """Return the number of this thread."""
     thread = sys.modules.get("_thread") or sys.modules.get("thread")
     return thread.get_ident()
 
 
 def make_clocks():
-    """Return (the most KiB that this process has held, its processor milliseconds, those of this
-    thread), as functions.
+    """Return (the most KiB held, processor milliseconds of the process, of this thread).
+
+    Each is a function.
     """
     try:
         import resource

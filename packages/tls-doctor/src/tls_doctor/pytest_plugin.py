@@ -20,6 +20,7 @@ NAMES = ("loads", "handshakes", "connections", "contexts")
 
 
 def pytest_configure(config):
+    """Declare the mark."""
     config.addinivalue_line(
         "markers", "tls(%s): a test may do so many at most" % "=N, ".join((*NAMES, ""))[:-2]
     )
@@ -27,6 +28,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
+    """Run a test, and have it fail if it does more than its marks allow."""
     fixture = getattr(item, "funcargs", {}).get("tls")
     if isinstance(fixture, tls_doctor.counting):
         fixture.from_now_on()  # other fixtures may have come after it
@@ -59,8 +61,9 @@ def told_of(counter, limits):
 
 @pytest.fixture
 def tls():
-    """Count what the test does in TLS: tls.loads, .handshakes, .connections, .contexts, and all
-    else in the dictionary tls.counts.
+    """Count what the test does in TLS: tls.loads, .handshakes, .connections, .contexts.
+
+    All else is in the dictionary tls.counts.
     """
     with tls_doctor.counting() as counter:
         yield counter

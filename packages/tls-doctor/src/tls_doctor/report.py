@@ -45,6 +45,7 @@ def asked(report):
 
 
 def other_lines(about, counts):
+    """Yield the lines on one of QUESTIONS."""
     on_loop, queue = counts["on_loop"], counts["queue"]
     if about == "loads on the loop":
         text = "%s under a running asyncio loop, %.0f ms of CPU; after %d of them others waited"
@@ -134,6 +135,7 @@ TRIAL = (
 
 
 def loop_lines(report):
+    """Yield the lines on the event loop."""
     counts = report.get("counts")
     if counts and (counts["under_loop"] or counts["blocked"]["times"]):
         for line in asyncio_lines(counts):
@@ -199,6 +201,7 @@ def silence_lines(counts):
 
 
 def asyncio_lines(counts):
+    """Yield what kept a loop of asyncio or trio waiting."""
     blocked = counts["blocked"]
     loop, connections = blocked["by"], several(counts["under_loop"], "connection")
     yield wrapped("%s: %s made under a running loop" % (loop, connections))
@@ -297,6 +300,7 @@ def count_lines(report):
 
 
 def load_lines(report):
+    """Yield the lines on loads."""
     if "counts" in report:
         for line in count_lines(report):
             yield line
@@ -333,6 +337,7 @@ def load_lines(report):
 
 
 def http_lines(http):
+    """Yield the lines on HTTP."""
     if http["url"] is None:
         yield wrapped("not asked: --url https://... asks a server of yours")
     elif not http["clients"]:
@@ -348,6 +353,7 @@ def http_lines(http):
 
 
 def advice_lines(advice):
+    """Yield the lines on what to change."""
     for number, change in enumerate(advice, 1):
         yield wrapped(change["what"], "  %d. " % number)
         for name in ("remove", "add", "package", "saves", "chapter"):
@@ -370,4 +376,5 @@ def annotations(report):
 
 
 def escaped(text):
+    """Return a text as an annotation of GitHub's takes it."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

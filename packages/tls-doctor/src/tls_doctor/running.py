@@ -159,9 +159,10 @@ def hear_no_more(handlers):
 
 
 def wait_for(program, patience, signals):
-    """Wait until the program has ended. A signal that would end the doctor ends it; a second one
-    ends it at once. signals: see `hear`. Returns why it ended before its time, or None, and the
-    number of the signal, or None.
+    """Wait until the program has ended; return (why before its time, the signal's number).
+
+    None for either if there is none. A signal that would end the doctor ends the program; a
+    second one ends it at once. signals: see `catch_signals`.
     """
     limit = clock() + patience if patience else None
     reason, kill_at, passed = None, None, 0
@@ -327,6 +328,7 @@ def run_program(path):
 
 
 def is_ours(trace):
+    """Return whether a traceback's frame is of the doctor, or of what runs a program."""
     path = trace.tb_frame.f_code.co_filename
     return path == OWN_FILE or path.startswith("<frozen") or os.path.basename(path) == "runpy.py"
 
@@ -439,6 +441,7 @@ def re_name(text):
 
 
 def run_as_main(module, alter):
+    """Run a module as __main__."""
     import runpy
 
     try:

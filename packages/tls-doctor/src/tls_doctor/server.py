@@ -15,8 +15,9 @@ from .words import told
 
 
 def start_server():
-    """Start the server in a process of its own; return it, and its address as `serve` says it.
-    Raises Trouble.
+    """Start the server in a process of its own; return it, and its address.
+
+    The address is as `serve` says it. Raises Trouble.
     """
     import subprocess
 
@@ -125,9 +126,10 @@ def listen(certificate_and_key):
 
 
 def server_classes():
-    """Return the classes of the server. GET /SECONDS/TRIAL takes so long, and is told the most
-    requests of that trial that the server had in hand at once. After a trial "last..." the
-    connection is closed.
+    """Return the classes of the server.
+
+    GET /SECONDS/TRIAL takes so long, and is told the most requests of that trial that the
+    server had in hand at once. After a trial "last..." the connection is closed.
     """
     import threading
 
@@ -174,8 +176,10 @@ class Server(object):
         self.address, self.ca, self._trials = address, address["ca"], 0
 
     def url(self, scheme, delay_s, trial):
+        """Return the address of a trial."""
         return "%s://%s:%d/%s/%s" % (scheme, HOST, self.address[scheme], delay_s, trial)
 
     def new_trial(self):
+        """Return a name that no other trial has."""
         self._trials += 1  # others may use the same server: the number has to be nobody else's
         return "%d-%d" % (os.getpid(), self._trials)

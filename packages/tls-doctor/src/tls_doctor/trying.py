@@ -45,12 +45,12 @@ def in_threads(fetch, number):
 
 
 def try_changes(examination, address):
-    """Return {client: what the change was seen to save} for each client that repeats its loads; for
-    contexts that the program makes itself, under ITS_OWN.
+    """Return {client: what the change was seen to save} for clients that repeat their loads.
 
-    A value: {"connections", "at_once" (as many as in the run), "now": {"loads", "cpu_ms"}, "then":
-    the same, "with" (the client that made them: another where the doctor does not know the
-    program's)}. Left out is whatever could not be tried.
+    For contexts that the program makes itself, under ITS_OWN. A value: {"connections",
+    "at_once" (as many as in the run), "now": {"loads", "cpu_ms"}, "then": the same, "with" (the
+    client that made them: another if the doctor does not know the program's)}. What could not
+    be tried is left out.
     """
     tried, late = {}, any(row["by"] == "truststore" for row in examination.provides)
     for row in examination.counts["clients"]:
@@ -168,9 +168,7 @@ def fetcher(spec, prepare, url, trust):
 
 
 def bundle(trust, folder):
-    """Return a file of the certificates that the program loaded, and the doctor's; None if
-    unknown.
-    """
+    """Return a file of the certificates that the program loaded, and the doctor's, or None."""
     if trust == "system":
         import ssl
 

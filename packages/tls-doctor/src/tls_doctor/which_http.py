@@ -12,8 +12,10 @@ HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
 
 
 def check_http(url, imported):
-    """Return which HTTP each client speaks with a URL: two announced HEADs each, none redirected.
-    What is said of the URL is without its password. Without a URL, nobody is asked.
+    """Return which HTTP each client speaks with a URL.
+
+    Two announced HEADs each, none redirected. What is said of the URL is without its password.
+    Without a URL, nobody is asked.
     """
     results = {"url": None, "offers": None, "clients": [], "requests": 0}
     if not url:
@@ -63,8 +65,7 @@ def parts_of(url):
 
 
 def offered(host, port):
-    """Return the protocol that a server chooses when h2 and http/1.1 are offered to it; None:
-    unknown.
+    """Return the protocol that a server chooses when h2 and http/1.1 are offered to it, or None.
 
     Its certificate is not looked at: nothing is sent after the handshake.
     """
