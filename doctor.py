@@ -235,7 +235,7 @@ def nothing():
     return None
 
 
-class Trouble(Exception):
+class DoctorError(Exception):
     """Why the doctor cannot tell; the text says what to do next."""
 
 
@@ -252,10 +252,11 @@ PATIENCE_S = 90
 
 
 def defaults():
-    spec = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
-    spec.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
-    spec.update(again=False, changes=[])
-    return dict(spec, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))
+    """Return the options of a command line that names none."""
+    options = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
+    options.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
+    options.update(again=False, changes=[])
+    return dict(options, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))
 
 
 # ------------------------------------------------------------------------------------------- words
@@ -269,8 +270,9 @@ def short(path):
 
 
 def readable(value):
-    """Return a value as text for a report, also if Python 2.7 has bytes, or text that it cannot
-    say.
+    """Return a value as text for a report.
+
+    Also if Python 2.7 has bytes, or text that it cannot say.
     """
     try:
         text = str(value)
@@ -279,7 +281,7 @@ def readable(value):
     return text.decode("utf-8", "replace") if PY2 else text
 
 
-def told(error):
+def describe(error):
     """Return an exception in one line: its kind, and what the innermost one says."""
     for _ in range(10):
         inside = [getattr(error, "reason", None), getattr(error, "__cause__", None)]
@@ -292,13 +294,12 @@ def told(error):
 
 
 def span(pair, digits=1):
+    """Return two numbers as a range, in words."""
     return "%.*f to %.*f" % (digits, pair[0], digits, pair[1])
 
 
 def wrapped(text, label="  "):
-    """Return a text in lines: in a column beside its label, or a little deeper from the second line
-    on.
-    """
+    """Return a text in lines: in a column beside its label, or indented from the second on."""
     return textwrap.fill(
         text, 88, initial_indent=label,
         subsequent_indent=" " * len(label) if label.strip() else label + "  ",
@@ -306,7 +307,7 @@ def wrapped(text, label="  "):
     )  # fmt: skip
 
 
-def say(text, stream=None):
+def print_line(text, stream=None):
     """Print one line for people; in ASCII, if the terminal cannot show a letter."""
     stream = stream or sys.stderr or sys.__stderr__
     try:
@@ -322,15 +323,17 @@ def several(number, thing):
 
 
 def times(number):
+    """Return how often, in words."""
     return {1: "once", 2: "twice"}.get(number, "%d times" % number)
 
 
 # ----------------------------------------------------------------------------------- the processes
 
 
-def begin(*arguments, **streams):
-    """Start this file again as a process of its own, with the options of this Python. environ: its
-    environment, if not this one's. Raises Trouble where it cannot be started.
+def spawn_self(*arguments, **streams):
+    """Start this file again as a process of its own, with the options of this Python.
+
+    environ: its environment, if not this one's. Raises DoctorError if it cannot be started.
     """
     import subprocess
 
@@ -342,17 +345,17 @@ def begin(*arguments, **streams):
 
 
 def check_start():
-    """Raise Trouble where this process has no Python that could read this file."""
+    """Raise DoctorError where this process has no Python that could read this file."""
     python = os.path.basename(sys.executable or "").lower()
     if getattr(sys, "frozen", False) or "py" not in python:
         # A frozen program would start itself, and that would start itself.
-        raise Trouble(
+        raise DoctorError(
             "this process is no Python that could run the doctor a second time (%s), and it needs "
             "one for its server: run the program with a Python, and the doctor with the same"
             % ("it is frozen" if getattr(sys, "frozen", False) else python or "it has no name")
         )
     if not os.path.isfile(OWN_FILE):
-        raise Trouble(
+        raise DoctorError(
             "the doctor starts itself again from its file, and there is none: save it as "
             "doctor.py, and run `python doctor.py`"
         )
@@ -373,30 +376,31 @@ def end_group(group):
 
 
 def start_server():
-    """Start the server in a process of its own; return it, and its address as `serve` says it.
-    Raises Trouble.
+    """Start the server in a process of its own; return it, and its address.
+
+    The address is as `serve` says it. Raises DoctorError.
     """
     import subprocess
 
-    process = begin("--serve", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = spawn_self("--child-serve", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     line = process.stdout.readline()
     if not line:
         process.wait()
-        raise Trouble(
+        raise DoctorError(
             "the doctor's own server did not start (its reason stands above): "
             "is this Python built with ssl and threads?"
         )
     address = json.loads(line.decode("ascii"))
     if "trouble" in address:
         process.communicate()
-        raise Trouble(address["trouble"])
+        raise DoctorError(address["trouble"])
     return process, address
 
 
 def require_listening(address):
-    """Return the address of the server. Raises Trouble if it could not listen."""
+    """Return the address of the server. Raises DoctorError if it could not listen."""
     if address["https"] is None:
-        raise Trouble(
+        raise DoctorError(
             "the doctor cannot listen on 127.0.0.1 (%(why)s), and its trials need that: allow it, "
             "or count alone, with `doctor.py run -- ...`" % address
         )
@@ -434,7 +438,7 @@ def serve():
         folder, group = tempfile.mkdtemp(prefix="doctor-"), None
     except EnvironmentError as error:
         text = "there is no folder for temporary files (%s): name one, as TMPDIR=/a/folder"
-        print(json.dumps({"trouble": text % told(error)}))
+        print(json.dumps({"trouble": text % describe(error)}))
         return 2
     try:
         ca, both = [os.path.join(folder, name) for name in ("ca.pem", "server.pem")]
@@ -448,7 +452,7 @@ def serve():
                 socket.create_connection(("127.0.0.1", port), 5).close()
             address.update(ports)
         except EnvironmentError as error:
-            address["why"] = told(error)
+            address["why"] = describe(error)
         print(json.dumps(address))
         sys.stdout.flush()
         for line in iter(sys.stdin.readline, ""):
@@ -464,8 +468,8 @@ def listen(certificate_and_key):
     import ssl
     import threading
 
-    Listener, Answers = server_classes()
-    server = Listener(("127.0.0.1", 0), Answers)
+    listener, answers = server_classes()
+    server = listener(("127.0.0.1", 0), answers)
     if certificate_and_key:
         context = own_context(ssl)(getattr(ssl, "PROTOCOL_TLS_SERVER", ssl.PROTOCOL_SSLv23))
         if PY2:
@@ -483,9 +487,10 @@ def listen(certificate_and_key):
 
 
 def server_classes():
-    """Return the classes of the server. GET /SECONDS/TRIAL takes so long, and is told the most
-    requests of that trial that the server had in hand at once. After a trial "last..." the
-    connection is closed.
+    """Return the classes of the server.
+
+    GET /SECONDS/TRIAL takes so long, and is told the most requests of that trial that the
+    server had in hand at once. After a trial "last..." the connection is closed.
     """
     import threading
 
@@ -505,9 +510,8 @@ def server_classes():
 
     class Answers(BaseHTTPRequestHandler):
         protocol_version, timeout, wbufsize = "HTTP/1.1", 60, -1
-        log_message = lambda *_: None  # noqa: E731
 
-        def do_GET(self):
+        def answer(self):
             _, seconds, trial = self.path.partition("?")[0].split("/")
             count(trial, +1)
             time.sleep(float(seconds))
@@ -518,9 +522,16 @@ def server_classes():
             self.end_headers()
             self.wfile.write(body)
 
+        do_GET = answer  # noqa: N815  # as the library calls it
+
+        def log_message(self, *_):
+            """Say nothing of a request."""
+
     class Listener(ThreadingTCPServer):
         daemon_threads, request_queue_size = True, 64
-        handle_error = lambda *_: None  # noqa: E731  # the client went away, or does not trust us
+
+        def handle_error(self, *_):
+            """Say nothing of an error: the client went away, or does not trust us."""
 
     return Listener, Answers
 
@@ -532,9 +543,11 @@ class Server(object):
         self.address, self.ca, self._trials = address, address["ca"], 0
 
     def url(self, scheme, delay_s, trial):
+        """Return the address of a trial."""
         return "%s://%s:%d/%s/%s" % (scheme, HOST, self.address[scheme], delay_s, trial)
 
     def new_trial(self):
+        """Return a name that no other trial has."""
         self._trials += 1  # others may use the same server: the number has to be nobody else's
         return "%d-%d" % (os.getpid(), self._trials)
 
@@ -556,6 +569,7 @@ INSTALLED = {}
 
 
 def provides():
+    """Return rows of {name, by, class}: who made what programs use for TLS."""
     rows = []
     for name, module, attribute in PROVIDED:
         if loaded(module):
@@ -566,8 +580,9 @@ def provides():
 
 
 def provider(value):
-    """Return who made a class or function: gevent, eventlet, pyOpenSSL, the standard library, a
-    module.
+    """Return who made a class or function.
+
+    gevent, eventlet, pyOpenSSL, the standard library, or a module.
     """
     module = str(getattr(value, "__module__", "") or "")
     first = module.split(".")[0]
@@ -592,6 +607,7 @@ def try_import(module):
 
 
 def urllib3_module(name):
+    """Return a module of urllib3, or of the copy in an old requests; None if not imported."""
     return loaded("urllib3." + name) or loaded("requests.packages.urllib3." + name)
 
 
@@ -602,13 +618,16 @@ def injected():
 
 
 def own_context(ssl):
-    """Return the SSLContext that ssl itself makes: gevent's and truststore's, which may stand in
-    its place (a .pth file injects truststore into every process), are made of it.
+    """Return the SSLContext that ssl itself makes.
+
+    gevent's and truststore's, which may stand in its place (a .pth file injects truststore into
+    every process), are made of it.
     """
     return [base for base in ssl.SSLContext.__mro__ if base.__module__ == "ssl"][-1]
 
 
 def openssl():
+    """Return the versions of OpenSSL: {"ssl", "pyOpenSSL", "loads"}."""
     import ssl
 
     versions = {"ssl": ssl.OPENSSL_VERSION, "pyOpenSSL": None}
@@ -621,13 +640,16 @@ def openssl():
 
 
 def is_library(path):
+    """Return whether a file is of the standard library or was installed."""
     library = os.path.dirname(os.path.abspath(os.__file__))
     return path.startswith(library) or is_package(path)
 
 
 def is_package(path):
-    """Return whether a file was installed: into site-packages, or elsewhere (pip install --target)
-    with what an installer leaves beside its package.
+    """Return whether a file was installed.
+
+    Into site-packages, or elsewhere (pip install --target) with what an installer leaves beside
+    its package.
     """
     if "site-packages" in path or "dist-packages" in path:
         return True
@@ -652,6 +674,7 @@ def installed_in(folder):
 
 
 def folders_in(folder):
+    """Return the names in a folder; none if it cannot be read."""
     try:
         return os.listdir(folder or ".")
     except (OSError, UnicodeError):  # such as one in an archive
@@ -668,13 +691,16 @@ def top_level(folder):
 
 
 def is_installed(package):
+    """Return whether a package can be imported."""
     return any(os.path.isdir(os.path.join(folder or ".", package)) for folder in sys.path)
 
 
 # --------------------------------------------------------------------- the program, in its process
 
 
-class TooLong(BaseException):
+class TooLongError(BaseException):
+    """The imports took longer than they may."""
+
     pass
 
 
@@ -690,6 +716,7 @@ def end_after(seconds, error=None):
 
 
 def is_script(program):
+    """Return whether a program is a file."""
     return program.endswith(".py") or os.path.isfile(program)
 
 
@@ -715,20 +742,20 @@ def import_program(program, arguments):
     exec(code, module.__dict__)
 
 
-def trouble_of(error, spec, phase):
+def trouble_of(error, options, phase):
     """Return what the import of the program ended with, and what to do, in a sentence or two."""
     if phase == "examination":
         sys.__excepthook__(*sys.exc_info())
-        return "the doctor stumbled itself: %s (its traceback stands above)" % told(error)
-    name, place, trace = spec["program"], "", sys.exc_info()[2]
+        return "the doctor stumbled itself: %s (its traceback stands above)" % describe(error)
+    name, place, trace = options["program"], "", sys.exc_info()[2]
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
         if path != OWN_FILE and not path.startswith("<"):
             place = ", at %s:%d" % (short(path), trace.tb_lineno)
         trace = trace.tb_next
     behind = 'behind `if __name__ == "__main__":`'
-    if isinstance(error, TooLong):
-        sentence = "was still in its imports after %d s%s" % (spec["patience"], place)
+    if isinstance(error, TooLongError):
+        sentence = "was still in its imports after %d s%s" % (options["patience"], place)
         to_do = "Name a module that only imports, or put the work %s" % behind
     elif isinstance(error, SystemExit):
         sentence = "called sys.exit(%r) in its imports%s, " % (error.code, place)
@@ -737,7 +764,7 @@ def trouble_of(error, spec, phase):
     else:
         python = os.path.basename(sys.executable or "python")
         start = name if is_script(name) else '-c "import %s"' % name.partition(":")[0]
-        sentence = "crashed in its imports%s: %s" % (place, told(error))
+        sentence = "crashed in its imports%s: %s" % (place, describe(error))
         to_do = "Mend that first: `%s %s` has to get through" % (python, start)
     return "%s %s. %s." % (name, sentence, to_do)
 
@@ -1078,7 +1105,7 @@ def fetched(client, url, options):
     return client().fetch(url, **options)
 
 
-def with_botocore(url, trust, clients={}):  # noqa: B006  # it is to keep them
+def with_botocore(url, trust, clients={}):  # the clients that it keeps
     """Return a function that fetches with one client of botocore that is kept.
 
     If the server closes each connection, it loads for each. (To make a client takes longer than a
@@ -1501,8 +1528,10 @@ PATCHES = {
 
 
 def find_loop():
-    """Return (the module of the program's event loop, whether its sockets stand in for the standard
-    ones); (None, False) if there is no loop.
+    """Return (the module of the program's event loop, whether its sockets are the standard ones).
+
+    The second says whether its sockets stand in for those of `socket`; (None, False) if there
+    is no loop.
     """
     provided = provider(getattr(loaded("socket"), "socket", None))
     loops = [name for name in ("gevent", "eventlet") if loaded(name)]
@@ -1511,8 +1540,9 @@ def find_loop():
 
 
 def own_code_uses(package, program):
-    """Return whether a module of the program's own, and not only some library, holds a part of a
-    package: a library may import gevent and leave it alone.
+    """Return whether a module of the program's own holds a part of a package.
+
+    A library may import gevent and leave it alone.
     """
     top = str(program).partition(".")[0]
     for name, module in list(sys.modules.items()):
@@ -1532,10 +1562,10 @@ def own_code_uses(package, program):
 
 
 def request_once(client, server, scheme, delay_s, trial):
-    """Make one request over a new connection: (the trial's peak in the server's hand, socket
-    class).
+    """Make one request over a new connection; return (the trial's peak, the socket's class).
 
-    Raises Trouble for any answer but the right one: a failed request is no timing.
+    The peak is the most requests that the server had in hand at once. Raises DoctorError for
+    any answer but the right one: a failed request is no timing.
     """
     session = client.session(server.ca)
     try:
@@ -1544,14 +1574,17 @@ def request_once(client, server, scheme, delay_s, trial):
         session.close()
     answer = json.loads(body.decode("ascii")) if status == 200 else {}
     if answer.get("trial") != trial:
-        raise Trouble("the doctor's server was asked, and something else answered (%s)" % status)
+        raise DoctorError(
+            "the doctor's server was asked, and something else answered (%s)" % status
+        )
     return answer["peak"], kind
 
 
 def one_trial(loop, client, server, scheme, delay_s, n):
-    """Run n greenlets with a request each, and one whose heart beats as often as the event loop
-    lets it; return what happened, as a dictionary. longest_gap_s: by how much the worst beat came
-    late.
+    """Run n greenlets with a request each, and one with a heartbeat; return what happened.
+
+    The heart beats as often as the event loop lets it. A dictionary; longest_gap_s: by how much
+    the worst beat came late.
     """
     trial, peaks, errors, beats = server.new_trial(), [], [], [clock()]
 
@@ -1559,7 +1592,7 @@ def one_trial(loop, client, server, scheme, delay_s, n):
         try:
             peaks.append(request_once(client, server, scheme, delay_s, trial)[0])
         except Exception as error:
-            errors.append(told(error))
+            errors.append(describe(error))
 
     def beat():
         while len(peaks + errors) < n:
@@ -1571,7 +1604,7 @@ def one_trial(loop, client, server, scheme, delay_s, n):
         (task.join if loop.__name__ == "gevent" else task.wait)()
     beats.append(clock())
     wall_s = beats[-1] - beats[0]
-    gaps = [later - earlier - BEAT_S for earlier, later in zip(beats, beats[1:])]  # noqa: RUF007
+    gaps = [later - earlier - BEAT_S for earlier, later in zip(beats, beats[1:])]
     return dict(
         requests=n, delay_s=delay_s, wall_s=round(wall_s, 4),
         effective_concurrency=round(n * delay_s / wall_s, 3),
@@ -1597,8 +1630,9 @@ def verdict_of(trials):
 
 
 def try_out(loop, client, server, scheme, n=2):
-    """Run trials until they settle it: {"verdict": BLOCKED, FREE or CANNOT_TELL, "trials",
-    "error"}.
+    """Run trials until they settle it.
+
+    Returns {"verdict": BLOCKED, FREE or CANNOT_TELL, "trials", "error"}.
     """
     trials, verdict, error = [], None, None
     for delay_s in DELAYS_S:
@@ -1625,7 +1659,7 @@ def check_client(loop, patched, client, server, imported):
         row["https"] = try_out(loop, client, server, "https")
         row["http"] = try_out(loop, client, server, "http")
     except Exception as error:
-        return dict(row, verdict=CANNOT_TELL, error=told(error))
+        return dict(row, verdict=CANNOT_TELL, error=describe(error))
     secure, plain = row["https"]["verdict"], row["http"]["verdict"]
     row["error"] = row["https"]["error"] or row["http"]["error"]
     row["verdict"] = secure
@@ -1635,8 +1669,9 @@ def check_client(loop, patched, client, server, imported):
 
 
 def check_loop(loop, patched, server, imported, watch):
-    """Return (client, row of `check_client`) for each client that the program imported, or for a
-    stand-in if it imported none.
+    """Return (client, row of `check_client`) for each client that the program imported.
+
+    If it imported none, for one that stands in.
     """
     # aiohttp has a loop of its own.
     candidates = [client for client in clients_with_sessions() if client.kind is not Aiohttp]
@@ -1654,8 +1689,9 @@ def check_loop(loop, patched, server, imported, watch):
 
 
 def try_cures(loop, client, server):
-    """Return what frees the loop of a client that is blocked, tried in this very process, one after
-    the other: rows of {"cure", "verdict", "wall_s"}. The process is not the same afterwards.
+    """Return what frees the loop of a client that is blocked: rows of {cure, verdict, wall_s}.
+
+    They are tried in this very process, one after the other. It is not the same afterwards.
     """
     rows = []
 
@@ -1693,8 +1729,9 @@ def gevents_context(cafile=None):
 
 
 def is_trapped():
-    """Return whether google-auth's adapter for client certificates would inject later: it is made
-    here.
+    """Return whether google-auth's adapter for client certificates would inject pyOpenSSL later.
+
+    One is made here to see it.
     """
     adapter = getattr(loaded("google.auth.transport.requests"), "_MutualTlsAdapter", None)
     if adapter is None or injected():
@@ -1713,11 +1750,11 @@ LOADS = ("load_verify_locations", "set_default_verify_paths")
 
 
 class Watch(object):
-    """Notes the processor milliseconds of each load of certificates, and where pyOpenSSL is
-    injected, while in a `with` block.
+    """A `with` block that notes the processor milliseconds of each load of certificates.
 
-    A profile function, so that nothing is replaced: to wrap a class of `ssl` one has to import it.
-    Imports take about twice as long under it; a load, which is one call, does not.
+    It notes where pyOpenSSL is injected, too. It is a profile function, so that nothing is
+    replaced: to wrap a class of `ssl` one has to import it. Imports take about twice as long
+    under it; a load, which is one call, does not.
     """
 
     def __init__(self):
@@ -1754,8 +1791,9 @@ class Watch(object):
 
 
 def caller(frame):
-    """Return {"file", "line", "text", "from"} of a frame that calls; from: the program's own line
-    above it.
+    """Return {"file", "line", "text", "from"} of a frame that calls.
+
+    from: the program's own line above it.
     """
     path, line = frame.f_code.co_filename, frame.f_lineno
     origin = {"file": short(path), "line": line, "from": None}
@@ -1781,11 +1819,12 @@ def loads_of(work):
 
 
 def count_loads(client, server):
-    """Return how often certificates are loaded by three connections of one session, and by one call
-    without a session: {"client", "by_connection", "made", "by_call", "error"}.
+    """Return how often certificates are loaded by three connections of one session.
 
+    And by one call without a session: {"client", "by_connection", "made", "by_call", "error"}.
     The connections are made with the trust that the library has by default, so they end at the
-    certificate of the doctor's server, after the loads. (One that does not verify gets an answer.)
+    certificate of the doctor's server, after the loads. (One that does not verify gets an
+    answer.)
     """
     row = {
         "client": client.name,
@@ -1802,8 +1841,8 @@ def count_loads(client, server):
         loads, error = loads_of(lambda: session.fetch(url))
         row["by_connection"].append(len(loads))
         row["each_ms"] += [round(ms, 3) for ms in loads]
-        if error and "certificate verify failed" not in told(error).lower():
-            row["error"] = row["error"] or told(error)
+        if error and "certificate verify failed" not in describe(error).lower():
+            row["error"] = row["error"] or describe(error)
     session.close()
     if client.has_get:
         row["by_call"] = len(loads_of(lambda: loaded(client.module).get(url))[0])
@@ -1811,8 +1850,9 @@ def count_loads(client, server):
 
 
 def check_loads(server, imported, watch, deadline):
-    """Return a row of `count_loads` for each client that is here. What the program did not import
-    comes last, in our own process alone, and if there is time.
+    """Return a row of `count_loads` for each client that is here.
+
+    What the program did not import comes last, in our own process alone, and if there is time.
     """
     rows, candidates = [], [client for client in own_adapters() if client.adapter]
     candidates += sorted(clients_with_sessions(), key=lambda client: client.module not in imported)
@@ -1826,15 +1866,17 @@ def check_loads(server, imported, watch, deadline):
         try:
             row = count_loads(client, server)
         except Exception as error:
-            row = {"client": client.name, "error": told(error), "by_call": None}
+            row = {"client": client.name, "error": describe(error), "by_call": None}
         row.update(imported=its_own, adapter=client.adapter, at_import=len(importing.loads))
         rows.append(row)
     return rows
 
 
 def judged_rows(rows, program):
-    """Return the rows of loads that count: of the clients that the program imported, or, if no
-    program was named, of requests. A session's own adapter counts for requests as a whole.
+    """Return the rows of loads that count: of the clients that the program imported.
+
+    If no program was named, of requests. A session's own adapter counts for requests as a
+    whole.
     """
     judged = [row for row in rows if row["imported"]]
     if not program:
@@ -1846,9 +1888,10 @@ def judged_rows(rows, program):
 
 
 def bounds(values):
-    """Return [least, most] without the very least and the very most: of eleven values those two
-    have the median between them with a certainty of 98.8 %, whatever the noise looks like. Of
-    fewer, all.
+    """Return [least, most] without the very least and the very most.
+
+    Of eleven values those two have the median between them with a certainty of 98.8 %, whatever
+    the noise looks like. Of fewer, all count.
     """
     values = sorted(values)[1:-1] if len(values) >= TURNS else sorted(values)
     return [round(values[0], 2), round(values[-1], 2)]
@@ -1868,8 +1911,9 @@ def certificates_of_a_load():
 
 
 def cost_of_a_load(rows, watch):
-    """Return [least, most] milliseconds of one load, as the program or the clients here do it; if
-    none of them does, into a new context of the standard library's.
+    """Return [least, most] milliseconds of one load, as the program or the clients here do it.
+
+    If none of them loads, of one into a new context of the standard library's.
     """
     import ssl
 
@@ -1938,15 +1982,17 @@ def is_kept(row, total):
 
 
 def at_once(row):
-    """Return how many requests of a client's row were under way at once, as far as their
-    handshakes tell: those, or the threads whose connections were open at the same time.
+    """Return how many requests of a row were under way at once, as far as its handshakes tell.
+
+    That is those, or the threads whose connections were open at the same time.
     """
     return max(1, row["peak"], min(row["threads"], row["open"], row["connections"]))
 
 
 def wanting(row):
-    """Return what the connections of a client's row were closed for want of, again and again:
-    "full" (places in a pool), "evicted" (pools).
+    """Return what the connections of a row were closed for want of, again and again.
+
+    "full": places in a pool; "evicted": pools.
     """
     # Where no connection had a second request, a server closes them, or nobody asked again.
     is_asked_again = (row["requests"] or 0) > row["connections"]
@@ -1955,16 +2001,16 @@ def wanting(row):
 
 
 def is_shared(row, total):
-    """Return whether connections of requests, urllib3 or botocore are those of far fewer sessions,
-    pools or clients.
-    """
+    """Return whether a row's connections are those of far fewer sessions, pools or clients."""
     owners = total.get(client_named(row["client"]).owners, 0)
     return 0 < 2 * owners <= row["connections"]
 
 
 def growth(spans):
-    """Return by how many KiB the memory of a process grew in some spans of time, of [from, to, KiB
-    before, KiB after]. What happens in several that overlap is one growth.
+    """Return by how many KiB the memory of a process grew in some spans of time.
+
+    spans: [from, to, KiB before, KiB after]. What happens in several that overlap is one
+    growth.
     """
     total_kib, last_end, before_kib, after_kib = 0, None, 0, 0
     for begin, end, start_kib, end_kib in sorted(spans):
@@ -1976,10 +2022,14 @@ def growth(spans):
 
 
 def longest_queue(handshakes, loads):
-    """Return where handshakes waited longest for another of the same context, of {(process,
-    context): [{"since", "t", "end", "thread", "by"}, ...]} and the spans of time in which it was
-    loaded, {(process, context): [(from, to), ...]}: the "queue" of `Counts`; None if there is
-    none.
+    """Return where handshakes waited longest for another of the same context; None if nowhere.
+
+    handshakes: {(process, context): [{"since", "t", "end", "thread", "by"}, ...]}. loads: the
+    spans of time in which it was loaded, {(process, context): [(from, to), ...]}.
+
+    Returns {"by" (the module of its sockets' class), "wanted" and "peak" (at once),
+    "handshakes", "waited_s" (from when their sockets were connected, while nothing was loaded),
+    "behind_s" (of that, while one of another thread was under way)}.
     """
     queues = []
     for key, group in handshakes.items():
@@ -2033,10 +2083,10 @@ def note_place(places, place):
 
 
 def verdict_on(counts, share):
-    """Return REPEATED, ONCE or UNSEEN. share: above this part of the CPU, in percent, repeated
-    loads are an illness.
+    """Return the verdict on loads: REPEATED, ONCE or UNSEEN.
 
-    Where connections are kept there are no more loads than connections, however long the program
+    share: above this part of the CPU, in percent, repeated loads are an illness. Where
+    connections are kept there are no more loads than connections, however long the program
     runs: those have to take more.
     """
     if is_broken(counts):
@@ -2050,8 +2100,9 @@ def verdict_on(counts, share):
 
 
 def avoidable(counts):
-    """Return (how many loads were not needed, what they took of the CPU in percent), without those
-    of clients of botocore that are kept: nobody can have them load less.
+    """Return (how many loads were not needed, what they took of the CPU in percent).
+
+    Those of clients of botocore that are kept are left out: nobody can have them load less.
     """
     rows = [row for row in counts["clients"] if row["client"] == "botocore" and row["kept"]]
     loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in rows)
@@ -2060,15 +2111,14 @@ def avoidable(counts):
 
 
 def is_broken(counts):
-    """Return whether none of a program's connections came through: then it has no fault of
-    loads.
-    """
+    """Return whether none of a program's connections came through: its loads are no fault then."""
     return bool(counts["failures"]) and not counts["handshakes"]
 
 
 def limit_near(counts, share):
-    """Return the limit of `verdict_on`, in percent, that this run came near; None if it came near
-    none. What a run takes varies by some percent of itself, so that the next one may come out
+    """Return the limit of `verdict_on`, in percent, that this run came near; None if none.
+
+    What a run takes varies by some percent of itself, so that the next one may come out
     otherwise.
     """
     if is_broken(counts):
@@ -2095,9 +2145,7 @@ def verdict_on_handshakes(counts):
 
 
 def verdict_on_loop(counts):
-    """Return the verdict on loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY if none
-    ran.
-    """
+    """Return the verdict on loads under an asyncio loop: HELD_UP, FREE or DOES_NOT_APPLY."""
     on_loop = counts["on_loop"]
     in_a_row = on_loop["longest_ms"] >= HELD_UP_IN_A_ROW_FROM_MS
     long = on_loop["held_ms"] >= HELD_UP_FROM_MS and in_a_row
@@ -2699,6 +2747,333 @@ def connection_of(event):
     return event["pid"], event["h"]
 
 
+# ------------------------------------------------- what this process and its connections are doing
+
+
+def named(wrapper, function):
+    """Return the wrapper, with the name and the text of what it stands for."""
+    for name in ("__name__", "__doc__", "__qualname__", "__module__"):
+        try:
+            setattr(wrapper, name, getattr(function, name))
+        except (AttributeError, TypeError):
+            pass
+    return wrapper
+
+
+def protocol_of(connection):
+    """Return {"alpn", "host"} of a connection, as far as it tells."""
+    try:
+        host = getattr(connection, "server_hostname", None)
+        peer = getattr(connection, "getpeername", lambda: None)()
+        host = "%s:%d" % (host or peer[0], peer[1]) if peer else host
+        return {"alpn": connection.selected_alpn_protocol(), "host": host and readable(host)}
+    except Exception:  # pyOpenSSL's, or one that is closed
+        return {"alpn": None, "host": None}
+
+
+def is_server(connection):
+    """Return whether a connection is a server's."""
+    side = getattr(connection, "server_side", None)
+    if side is None and hasattr(connection, "_sslobj"):
+        side = getattr(connection._sslobj, "server_side", False)
+    if side is None:  # pyOpenSSL tells by its state
+        state = getattr(connection, "get_state_string", lambda: b"")()
+        side = b"accept" in state.lower() or b"server" in state.lower()
+    return bool(side)
+
+
+def running_loop():
+    """Return the loop of asyncio that runs in this thread, or trio's; None if there is none."""
+    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+    trio = getattr(sys.modules.get("trio._core._run"), "GLOBAL_RUN_CONTEXT", None)
+    return (running and running()) or getattr(trio, "runner", None)
+
+
+def others_wait(loop):
+    """Return whether anything else waits for a loop now, or it serves: then others will come.
+
+    What waits is a callback, a timer that is due, or a socket (of trio, a task or a timer). Of
+    a loop that does not tell: whether a socket that is watched waits, or there are other tasks
+    than one and its awaiter.
+    """
+    try:
+        if hasattr(loop, "deadlines"):
+            due = loop.deadlines.next_deadline() <= loop.clock.current_time()
+            due = due or any(task._next_send_fn is not None for task in loop.tasks)
+        else:
+            timers = loop._scheduled
+            due = bool(timers) and timers[0].when() <= loop.time()
+            due = bool(loop._ready) or due or bool(loop._selector.select(0))
+        return due or "listening" in watched_sockets()
+    except Exception:
+        all_tasks = getattr(sys.modules["asyncio"], "all_tasks", None)
+        return bool(watched_sockets()) or (bool(all_tasks) and len(all_tasks(loop)) > 2)
+
+
+def watched_sockets():
+    """Return what the sockets do that this process's loops watch.
+
+    A set of "listening" (they serve) and "waiting" (there is something to read). Linux tells;
+    elsewhere it is empty.
+    """
+    states, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
+    try:
+        watched = set()
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                if os.readlink("/proc/self/fd/" + name).endswith("[eventpoll]"):
+                    with open("/proc/self/fdinfo/" + name) as lines:
+                        rows = [line.split() for line in lines if line.startswith("tfd:")]
+                    watched.update(int(row[1]) for row in rows if int(row[3], 16) & 1)
+            except EnvironmentError:  # one that is closed meanwhile
+                pass
+        for number in watched:
+            try:
+                copy = kind.socket(fileno=os.dup(number))
+            except EnvironmentError:  # no socket
+                continue
+            try:
+                if copy.getsockopt(kind.SOL_SOCKET, kind.SO_ACCEPTCONN):
+                    states.add("listening")
+                elif copy.family != getattr(kind, "AF_UNIX", None):  # a loop's own pair
+                    states.update(["waiting"] if select.select([copy], [], [], 0)[0] else [])
+            except Exception:  # a number that is too large
+                pass
+            finally:
+                copy.close()
+    except Exception:  # another system
+        pass
+    return states
+
+
+def descriptor(connection):
+    """Return the number of a connection's socket; None if it has none."""
+    try:
+        return connection.fileno()
+    except Exception:  # one without a socket of its own, or a closed one
+        return None
+
+
+def resident_kib():
+    """Return the memory that this process holds, in KiB.
+
+    If nobody tells at once, the most that it has held.
+    """
+    try:
+        handle = os.open("/proc/self/statm", os.O_RDONLY)
+        try:
+            return int(os.read(handle, 100).split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+        finally:
+            os.close(handle)
+    except Exception:
+        return most_kib()
+
+
+def queued_ms():
+    """Return the milliseconds through which this thread could run and had no processor.
+
+    On a busy machine that is no wait for an answer. Linux tells; elsewhere it is 0.
+    """
+    try:
+        handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+        try:
+            return int(os.read(handle, 100).split()[1]) / 1e6
+        finally:
+            os.close(handle)
+    except Exception:
+        return 0
+
+
+def current_greenlet():
+    """Return the greenlet that runs; None if greenlet is not imported."""
+    get_current = getattr(sys.modules.get("greenlet"), "getcurrent", None)
+    return get_current and get_current()
+
+
+def greenlets_wait():
+    """Return 2 if a greenlet asks, 1 if the main program does while greenlets wait, else 0."""
+    greenlet = current_greenlet()
+    if getattr(greenlet, "parent", None) is not None:
+        return 2
+    hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
+    hub = hub_of and hub_of()
+    return int(hub is not None and hub.loop is not None and hub.loop.activecnt > 0)
+
+
+def current():
+    """Return what tells this greenlet, or this thread if there are none, from others."""
+    return "wait", ident(), id(current_greenlet())
+
+
+def make_lock():
+    """Return a lock that no patch of the program's replaces.
+
+    (To import threading would be too early.)
+    """
+    try:
+        import _thread
+    except ImportError:  # as Python 2.7 calls it
+        import thread as _thread
+    return _thread.allocate_lock()
+
+
+def ident():
+    """Return the number of this thread."""
+    thread = sys.modules.get("_thread") or sys.modules.get("thread")
+    return thread.get_ident()
+
+
+def make_clocks():
+    """Return (the most KiB held, processor milliseconds of the process, of this thread).
+
+    Each is a function.
+    """
+    try:
+        import resource
+    except ImportError:
+        resource = None
+
+    def peak_kib():
+        if resource is None:
+            return 0
+        return resource.getrusage(0).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
+
+    def process():
+        if resource is None:
+            return 1000 * sum(os.times()[:2])
+        used = resource.getrusage(0)
+        return 1000 * (used.ru_utime + used.ru_stime)
+
+    if hasattr(time, "thread_time"):
+        return peak_kib, process, lambda: 1000 * time.thread_time()
+
+    def thread():
+        try:
+            used = resource.getrusage(1)  # RUSAGE_THREAD, which has no name in old Pythons
+        except Exception:
+            return process()
+        return 1000 * (used.ru_utime + used.ru_stime)
+
+    return peak_kib, process, thread
+
+
+most_kib, process_ms, thread_ms = make_clocks()
+
+
+# --------------------------------------------------------------------------------- who made a call
+
+
+#: What may come between a client and what it calls.
+BETWEEN = (
+    "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
+    "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
+)
+#: It is there in pip, too, and pip-system-certs has every program use that.
+VENDORED = "._vendor.truststore"
+
+
+class Call(object):
+    """What the frames of a call tell, from the innermost on."""
+
+    def __init__(self):
+        self.client = self.first = self.at = None
+        self.inner, self.awaits, self.chain = True, False, []
+
+    def see_client(self, package, frame):
+        """Note the client that a frame belongs to: the outermost of those that call each other."""
+        if not self.inner:
+            return
+        if package in PACKAGES:
+            self.client = PACKAGES[package]
+            if package in ("httpx", "httpx2") and frame.f_code.co_name == "__init__":
+                self.awaits = self.awaits or hasattr(type(frame.f_locals.get("self")), "aclose")
+        elif self.client and package not in BETWEEN:
+            self.inner = False
+
+    def see_library(self, package, is_installed, code):
+        """Note the library that a frame belongs to."""
+        if package in BETWEEN:
+            return
+        self.first = self.first or package
+        if is_installed:
+            if not self.chain or self.chain[-1][0] != package:
+                self.chain.append((package, []))
+            self.chain[-1][1].append(code)
+
+    def as_dict(self):
+        """Return the call as events have it."""
+        packages = [package for package, codes in self.chain if not is_decorator(package, codes)]
+        packages = packages or [package for package, _ in self.chain]
+        through = packages[-1] if packages else None
+        client = self.client or self.first
+        return {"client": client, "through": through, "at": self.at, "awaits": self.awaits}
+
+
+class CallStack(object):
+    """Tells who made a call, by the frames above it, and by the tasks of asyncio."""
+
+    def __init__(self):
+        self.files = {}  # path: (whether it is a library's, whether it was installed)
+        self.tasks = weakref.WeakKeyDictionary()  # task: the line of the program that made it
+
+    def callers(self, frame):
+        """Return who made a call: {"client", "through", "at", "awaits"}.
+
+        The client that made it, the library that the program's own code called, and the
+        line of the program's own code; None for what nobody can tell; and whether it is a
+        client of httpx that awaits.
+        """
+        call, depth = Call(), 0
+        while frame is not None and depth < 200:
+            depth += 1
+            code, package = frame.f_code, package_of(frame)
+            path = code.co_filename
+            if path != OWN_FILE and not path.startswith("<frozen"):
+                call.see_client(package, frame)
+                is_of_library, is_installed = self.kind_of_file(path, package)
+                if not is_of_library:
+                    call.at = "%s:%d" % (short(path), frame.f_lineno)
+                    break
+                if package == "asyncio" and code.co_name == "_run" and running_loop():
+                    call.at = self.line_of_task()  # what is below only runs the loop
+                    break
+                call.see_library(package, is_installed, code)
+            frame = frame.f_back
+        return call.as_dict()
+
+    def kind_of_file(self, path, package):
+        """Return (whether a file is a library's, whether it was installed)."""
+        if path not in self.files:
+            library = path.startswith("<") or is_library(path) or package in BETWEEN
+            self.files[path] = library, is_package(path)
+        return self.files[path]
+
+    def line_of(self, frame):
+        """Return the line of the program's own code that called, or of the task that did."""
+        while frame is not None:
+            path, code = frame.f_code.co_filename, frame.f_code
+            if not self.kind_of_file(path, package_of(frame))[0] and path != OWN_FILE:
+                return "%s:%d" % (short(path), frame.f_lineno)
+            if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
+                return self.line_of_task()
+            frame = frame.f_back
+        return None
+
+    def line_of_task(self):
+        """Return the line that made asyncio's task that runs in this thread; None in a callback."""
+        try:
+            task = sys.modules["asyncio"].current_task()
+        except RuntimeError:  # no loop runs here
+            task = None
+        return None if task is None else self.tasks.get(task)
+
+
+def package_of(frame):
+    """Return the package that a frame's code belongs to."""
+    name = str(frame.f_globals.get("__name__") or "")
+    return "truststore" if VENDORED in name else name.partition(".")[0]
+
+
 # ----------------------- the heartbeat: how long an event loop stands still while the program runs
 
 
@@ -2725,9 +3100,10 @@ class Turns(object):
     """A loop that counts its turns as it takes them."""
 
     def __init__(self, name, waits):
-        self.by, self.waits, self.turns = name, waits, 0
+        self.name, self.waits, self.turns = name, waits, 0
 
     def turn(self):
+        """Return how many turns the loop has taken."""
         return self.turns
 
 
@@ -2738,35 +3114,39 @@ class Beats(object):
     """
 
     def __init__(self, name, waits, schedule):
-        self.by, self.waits, self.ask = name, waits, schedule
+        self.name, self.waits, self.schedule = name, waits, schedule
         self.turns, self.wanted = 0, 0
 
     def turn(self):
+        """Return how many of its turns were counted, and ask for another."""
         if self.turns == self.wanted:
             self.wanted += 1
             try:
-                self.ask(self.beat)
+                self.schedule(self.beat)
             except Exception:  # it is being closed
                 self.turns = self.wanted
                 raise
         return self.turns
 
     def beat(self):
+        """Count the turn that was asked for."""
         self.turns = self.wanted
 
 
 class Greenlets(object):
     """The loop of a hub of gevent's."""
 
-    by = "gevent"
+    name = "gevent"
 
     def __init__(self, hub):
         self.hub = weakref.ref(hub)
 
     def turn(self):
+        """Return how many turns the loop has taken."""
         return self.hub().loop.iteration
 
     def waits(self):
+        """Return whether anything waits for the loop."""
         loop = self.hub().loop
         return loop.activecnt > 0 or bool(getattr(loop, "_callbacks", None))
 
@@ -2780,11 +3160,13 @@ class Silence(object):
 
 
 class Heartbeat(object):
-    """Looks from a thread of its own at the loops that run in this process, and notes each turn of
-    one that took long while its thread waited: for a socket that nobody awaits, say.
+    """A heartbeat: a thread that watches the loops of this process.
 
-    probes: what notes it, and tells who called. It begins with the first loop, and ends when none
-    runs, or when the process forks.
+    It notes each turn of a loop that took long while its thread waited: for a socket that
+    nobody awaits, say.
+
+    probes: what notes it, and tells who called. The thread begins with the first loop, and ends
+    when none runs, or when the process forks.
     """
 
     def __init__(self, probes):
@@ -2808,9 +3190,9 @@ class Heartbeat(object):
         number = os.getpid() if thread == self.main else None
         self.numbers[thread] = self.number_of() if self.number_of else number
         self.loops[thread] = loop
-        if (os.getpid(), loop.by) not in self.noted:
-            self.noted.add((os.getpid(), loop.by))
-            self.probes.note("heartbeat", by=loop.by)
+        if (os.getpid(), loop.name) not in self.noted:
+            self.noted.add((os.getpid(), loop.name))
+            self.probes.note("heartbeat", by=loop.name)
         self.look_on()
 
         def leave():
@@ -2832,7 +3214,7 @@ class Heartbeat(object):
         if self.loops and self.looking is None and self.probes.active:
             self.looking, self.stop = os.getpid(), False
             try:
-                self.begin(self.look, ())
+                self.begin(self.watch_all, ())
             except Exception:  # no thread is to be had
                 self.looking = None
 
@@ -2842,7 +3224,8 @@ class Heartbeat(object):
         while self.looking == os.getpid() and clock() < deadline:
             sleep(BEAT_S / 10)
 
-    def look(self):
+    def watch_all(self):
+        """Look at the loops again and again, in a thread of its own."""
         previous, thread_ms = clock(), getattr(time, "thread_time", None)
         idle = 0
         try:
@@ -2864,6 +3247,7 @@ class Heartbeat(object):
             self.looking = None
 
     def see(self, thread, loop, step):
+        """Look at one loop, after a step of so many seconds."""
         frame = sys._current_frames().get(thread)
         if frame is None:  # the thread has ended, and left its hub
             self.loops.pop(thread, None)
@@ -2903,7 +3287,7 @@ class Heartbeat(object):
         waited_s = silence.s - used
         if waited_s >= SILENT_FROM_S and not importing:
             values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=origin)
-            self.probes.note("silence", by=loop.by, **values)
+            self.probes.note("silence", by=loop.name, **values)
 
     def wants_processor(self, thread):
         """Return whether a thread has a processor or waits for one; False if nobody tells."""
@@ -2913,8 +3297,10 @@ class Heartbeat(object):
             return False
 
     def times(self, thread):
-        """Return (seconds in which a thread had a processor or wanted one, the same of all others
-        but this, the processor seconds of the process); None for the first two if nobody tells.
+        """Return (seconds of a thread, seconds of all others but this, CPU seconds of the process).
+
+        The first two are those in which they had a processor or wanted one; None if nobody
+        tells.
         """
         process = sum(os.times()[:2])
         try:
@@ -2933,6 +3319,7 @@ class Heartbeat(object):
 
 
 def read(path):
+    """Return the first bytes of a file of the system's."""
     handle = os.open(path, os.O_RDONLY)
     try:
         return os.read(handle, 1000)
@@ -2947,8 +3334,10 @@ def seconds_of(number):
 
 
 def used_between(start, end):
-    """Return (seconds in which the thread ran or wanted to, the same of all others) between two of
-    `Heartbeat.times`. If nobody tells, whatever the process used was the thread's.
+    """Return (seconds in which the thread ran or wanted to, the same of all others).
+
+    start, end: of `Heartbeat.times`. If nobody tells, whatever the process used was the
+    thread's.
     """
     process = end[2] - start[2]
     if start[0] is None or end[0] is None:
@@ -2960,6 +3349,7 @@ def used_between(start, end):
 
 
 def is_resting(frame):
+    """Return whether a loop's thread is where it has nothing to do."""
     path, name = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
     return any(name == function and path.endswith(file) for file, function in RESTS)
 
@@ -2973,16 +3363,9 @@ def is_importing(frame):
     return False
 
 
-# --------------------------------------------- what the program does in `ssl`, noted while it runs
+# ----------------------------------------------------------- the import of modules that are probed
 
 
-#: What may come between a client and what it calls.
-BETWEEN = (
-    "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
-    "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
-)
-#: It is there in pip, too, and pip-system-certs has every program use that.
-VENDORED = "._vendor.truststore"
 #: Stands in for a function of Python's that compiles modules. It goes by the name of that one's
 #: file, so that Python leaves it out of the traceback of a module that cannot be compiled.
 COMPILING = """
@@ -2993,6 +3376,388 @@ def timed(loader, *args, **kwargs):
     finally:
         note(thread_ms() - started)
 """
+
+
+class ImportHook(object):
+    """A finder in sys.meta_path: has modules probed once they are imported.
+
+    wants: returns whether a module of a name is to be probed. probe: does it, given its name and
+    itself. compiled: the milliseconds that Python spent compiling modules, by process.
+    """
+
+    def __init__(self, wants, probe):
+        self.wants, self.probe, self.compiled, self.importing = wants, probe, {}, set()
+
+    def install(self, replace):
+        """Watch imports from now on. replace: puts a function into a class, as `Probes.replace`."""
+        loaders = sys.modules.get("_frozen_importlib_external")  # Python 2.7 has none
+        if loaders is not None:
+            for kind, name in (
+                (loaders.SourceLoader, "source_to_code"), (loaders.SourceFileLoader, "set_data")
+            ):  # fmt: skip
+                replace(kind, name, self.timed(getattr(kind, name)))
+        sys.meta_path.insert(0, self)
+
+    def remove(self):
+        """Watch imports no more."""
+        sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
+
+    def timed(self, function):
+        """Return a function that compiles modules, or keeps what came out, and is timed.
+
+        Python does that once: with it, a program's first run would be another than the next ones.
+        """
+
+        def note(ms):
+            pid = os.getpid()
+            self.compiled[pid] = self.compiled.get(pid, 0) + ms
+
+        namespace = {"function": function, "note": note, "thread_ms": thread_ms}
+        exec(compile(COMPILING, "<frozen importlib._bootstrap_external>", "exec"), namespace)
+        return named(namespace["timed"], function)
+
+    def find_spec(self, name, path=None, target=None):
+        """Return the spec of a module that is to be probed once it is imported; of others, none."""
+        if not self.wants(name):
+            return None
+        for finder in list(sys.meta_path):
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is None:
+                continue
+            self.watch(spec.loader, name)
+            return spec
+        return None
+
+    def watch(self, loader, name):
+        """Have a module probed when its loader has executed it."""
+        execute = getattr(loader, "exec_module", None)
+
+        def exec_module(module):
+            execute(module)
+            if module.__name__ == name:
+                self.probe(name, module)
+
+        if execute is not None:
+            try:
+                loader.exec_module = exec_module
+            except AttributeError:
+                pass
+
+    if PY2:
+
+        def find_module(self, name, _path=None):
+            """Return what loads a module that is to be probed (Python 2.7)."""
+            return self if self.wants(name) and name not in self.importing else None
+
+        def load_module(self, name):
+            """Import a module, and probe it (Python 2.7)."""
+            self.importing.add(name)
+            try:
+                __import__(name)
+            finally:
+                self.importing.discard(name)
+            self.probe(name, sys.modules[name])
+            return sys.modules[name]
+
+
+# ---------------------------------------------------------- what is probed in each module, and how
+
+
+def probe_ssl(probes, ssl):
+    """Note contexts, loads, handshakes and exchanges of the standard library."""
+    kind = own_context(ssl)
+    probes.contexts(kind)
+    # Not a client's own function: the cure lends no context where urllib3's are not as they were.
+    probes.failing(kind, "wrap_socket")
+    probes.loads(kind)
+    if hasattr(ssl, "SSLObject"):
+        probes.handshakes(ssl.SSLObject)
+    if not hasattr(ssl, "SSLObject") or sys.version_info >= (3, 7):  # else through SSLObject too
+        probes.handshakes(ssl.SSLSocket)
+    if not PY2:
+        probes.exchanges(ssl.SSLSocket, "send", "write")
+        probes.exchanges(ssl.SSLObject, "write")
+        probes.waits(ssl.SSLSocket, "read")
+        probes.waits(ssl.SSLSocket, "do_handshake")
+
+
+def probe_socket(probes, socket):
+    """Note when sockets connect, and where to."""
+    kind = socket.socket
+    if kind.__module__ == "socket":
+        probes.connects(kind)
+        probes.reaches(socket, "getaddrinfo")
+
+
+def probe_gevent(probes, module):
+    """Note the handshakes of gevent's own sockets."""
+    kind = getattr(module, "SSLSocket", None)
+    if kind is not None and "do_handshake" in vars(kind) and kind.__module__ == module.__name__:
+        if PY2 or sys.version_info >= (3, 7):
+            probes.handshakes(kind)
+
+
+def probe_gevents_sockets(probes, module):
+    """Note whom gevent's own sockets reach."""
+    probes.reaches(module.socket, "connect")
+    probes.reaches(module, "getaddrinfo")
+
+
+def probe_selectors(probes, module):
+    """Note the connections of asyncio's own loops, which are there a turn later."""
+    kind = module.BaseSelectorEventLoop
+    function = kind._sock_connect_cb
+
+    def _sock_connect_cb(loop, future, *args):
+        was_done = future.done()
+        result = function(loop, future, *args)
+        if future.done() and not was_done and not future.cancelled():
+            error = getattr(future, "_exception", None)  # to ask for it would be to handle it
+            if error is None:
+                probes.reached()
+            else:
+                probes.unreached(error)
+        return result
+
+    probes.replace(kind, "_sock_connect_cb", named(_sock_connect_cb, function))
+
+
+def probe_pyopenssl(probes, module):
+    """Note contexts, loads and handshakes of pyOpenSSL."""
+    original, kind = module.Context.__init__, module.Context
+
+    def begin(context, *args, **kwargs):
+        original(context, *args, **kwargs)
+        if probes.active:
+            origin = probes.callers(sys._getframe(1))
+            probes.note("context", c=probes.number(context), who=origin, default=False)
+
+    probes.replace(kind, "__init__", named(begin, original))
+    probes.loads(kind)
+    probes.handshakes(module.Connection)
+
+
+def probe_sessions(probes, module):
+    """Note the sessions of requests that ask by HTTPS."""
+    choose = module.Session.get_adapter
+
+    def get_adapter(session, url):
+        first = url[:6].lower() == "https:" and probes.number_if_any(session) is None
+        if first and probes.active:
+            probes.number(session)
+            probes.note("session")
+        return choose(session, url)
+
+    probes.replace(module.Session, "get_adapter", named(get_adapter, choose))
+
+
+def probe_pools(probes, module):
+    """Note the PoolManagers that are not of requests."""
+    original = module.PoolManager.__init__
+
+    def begin(pool, *args, **kwargs):
+        original(pool, *args, **kwargs)
+        if probes.active and probes.callers(sys._getframe(1))["client"] in (None, "urllib3"):
+            probes.note("pool")
+
+    probes.replace(module.PoolManager, "__init__", named(begin, original))
+    probes.hosts(module.PoolManager)
+
+
+def probe_truststore(probes, module):
+    """Note where truststore is injected."""
+    inject = module.inject_into_ssl
+
+    def inject_into_ssl():
+        probes.note("truststore", where=caller(sys._getframe(1)))
+        return inject()
+
+    module.inject_into_ssl = named(inject_into_ssl, inject)
+
+
+def probe_botocore(probes, module):
+    """Note the clients of botocore."""
+    original = module.URLLib3Session.__init__
+
+    def begin(session, *args, **kwargs):
+        original(session, *args, **kwargs)
+        if probes.active:
+            probes.note("botocore")
+
+    probes.replace(module.URLLib3Session, "__init__", named(begin, original))
+
+
+def probe_pool(probes, module):
+    """Note the pools of urllib3 that have no place for a connection."""
+    probes.pools(module.HTTPConnectionPool)
+
+
+def probe_loop(probes, module):
+    """Note that a loop of greenlets is there, and watch gevent's."""
+    probes.note("loop", name=module.__name__.partition(".")[0])
+    kind = getattr(module, "Hub", None)
+    if kind is not None and module.__name__ == "gevent.hub":
+        original = kind.__init__
+
+        def begin(hub, *args, **kwargs):
+            original(hub, *args, **kwargs)
+            probes.heartbeat.watch(Greenlets(hub))  # which stays for as long as its thread
+
+        probes.replace(kind, "__init__", named(begin, original))
+
+
+def probe_asyncio(probes, module):
+    """Watch the loops of asyncio."""
+    probes.runs(module.BaseEventLoop, turns=True)
+    probes.takes_turns(module.BaseEventLoop)
+    probes.makes_tasks(module.BaseEventLoop)
+
+
+def probe_uvloop(probes, module):
+    """Watch the loops of uvloop."""
+    probes.runs(module.Loop)
+    probes.makes_tasks(module.Loop)
+
+
+def probe_trio(probes, module):
+    """Have trio's loop count, while it runs in the thread that made its runner."""
+    original, run, leaving = module.setup_runner, module.run, {}
+
+    def setup_runner(*args, **kwargs):
+        runner = original(*args, **kwargs)
+        beats = Beats("trio", lambda: others_wait(runner), runner.entry_queue.run_sync_soon)
+        leaving[ident()] = probes.heartbeat.watch(beats)
+        return runner
+
+    def run_to_the_end(*args, **kwargs):
+        try:
+            return run(*args, **kwargs)
+        finally:
+            leaving.pop(ident(), lambda: None)()
+
+    module.setup_runner = named(setup_runner, original)
+    module.run = named(run_to_the_end, run)
+
+
+def probe_eventlet(probes, module):
+    """Watch the loops of eventlet."""
+    probes.count_turns(module.BaseHub)
+    original = module.BaseHub.__init__
+
+    def begin(hub, *args, **kwargs):
+        original(hub, *args, **kwargs)
+        thread = probes.thread()
+
+        def waits():
+            return bool(hub.timers or hub.next_timers or any(hub.listeners.values()))
+
+        turns = Turns("eventlet", waits)
+        turns.turn = lambda: probes.turns.get(thread)
+        probes.heartbeat.watch(turns)
+
+    probes.replace(module.BaseHub, "__init__", named(begin, original))
+
+
+def probe_h11(probes, module):
+    """Note the headers of httpx."""
+    send, receive = module.Connection.send, module.Connection.next_event
+
+    def noted(connection, event, name, side):
+        if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
+            if any(says_close(header, [value]) for header, value in event.headers):
+                probes.note("closing", c=None, by=side, who=probes.callers(sys._getframe(2)))
+                return True
+        return False
+
+    def send_noted(connection, event):
+        probes.closes[id(connection)] = noted(connection, event, "Request", "program")
+        return send(connection, event)
+
+    def next_event(connection):
+        event = receive(connection)
+        if not probes.closes.get(id(connection)):
+            noted(connection, event, "Response", "server")
+        return event
+
+    probes.replace(module.Connection, "send", named(send_noted, send))
+    probes.replace(module.Connection, "next_event", named(next_event, receive))
+
+
+def says_close(header, values):
+    """Return whether a header asks for the end of its connection."""
+    texts = [
+        value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values
+    ]
+    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
+    return header.lower() == "connection" and any("close" in text.lower() for text in texts)
+
+
+def probe_injection(probes, module):
+    """Note where pyOpenSSL is injected."""
+    inject = module.inject_into_urllib3
+
+    def inject_into_urllib3():
+        probes.note("injection", where=caller(sys._getframe(1)))
+        return inject()
+
+    module.inject_into_urllib3 = named(inject_into_urllib3, inject)
+
+
+def probe_http(probes, module):
+    """Note requests and closings of http.client."""
+    answered = module.HTTPConnection.getresponse
+
+    def getresponse(connection, *args, **kwargs):
+        # Before the answer: with it goes the connection that is not kept.
+        context = getattr(getattr(connection, "sock", None), "context", None)
+        is_watched = context is not None and probes.active
+        number = probes.number(context) if is_watched else None
+        if is_watched:
+            probes.note("request", c=number)
+        side = "program" if probes.closes.pop(id(connection), None) else "server"
+        reply = answered(connection, *args, **kwargs)
+        if is_watched and (side == "program" or getattr(reply, "will_close", False)):
+            origin = probes.callers(sys._getframe(1))
+            if origin["client"] != "urlopen":  # which always asks for it
+                probes.note("closing", c=number, by=side, who=origin, h=probes.number(connection))
+        return reply
+
+    probes.replace(module.HTTPConnection, "getresponse", named(getresponse, answered))
+    original = module.HTTPConnection.putheader
+
+    def putheader(connection, header, *values):
+        if says_close(header, values):
+            probes.closes[id(connection)] = True
+        return original(connection, header, *values)
+
+    probes.replace(module.HTTPConnection, "putheader", named(putheader, original))
+    if not PY2:
+        probes.waits(module.HTTPConnection, "getresponse")
+
+
+#: What is probed, and how.
+PROBED = {
+    "ssl": probe_ssl, "socket": probe_socket, "OpenSSL.SSL": probe_pyopenssl,
+    "gevent.socket": probe_gevents_sockets, "asyncio.selector_events": probe_selectors,
+    "http.client": probe_http, "httplib": probe_http,
+    "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
+    "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
+    "urllib3.connectionpool": probe_pool,
+    "truststore._api": probe_truststore, "h11._connection": probe_h11,
+    "botocore.httpsession": probe_botocore,
+    "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
+    "eventlet.hubs.hub": probe_eventlet,
+    "urllib3.contrib.pyopenssl": probe_injection,
+    "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
+}  # fmt: skip
+
+
+# --------------------------------------------- what the program does in `ssl`, noted while it runs
+
+
 #: What a socket says that does not wait until it is connected.
 UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK, errno.EISCONN, 10035)
 #: A wait that is shorter harms nobody.
@@ -3009,39 +3774,41 @@ class Probes(object):
 
     def __init__(self, note):
         self.give, self.numbers, self.count = note, {}, itertools.count(1)
-        self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
+        self.under_way, self.busy, self.active = {}, set(), True
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
         self.begun_last, self.closes = {}, {}  # by thread; by connection
-        self.tasks = weakref.WeakKeyDictionary()
+        self.stack = CallStack()
+        self.callers = self.stack.callers
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
-        self.compiled = {}
+        self.hook = ImportHook(self.is_probed, self.probe)
         self.heartbeat, self.watched, self.answered_in = Heartbeat(self), {}, set()
 
     # ------------------------------------------------------------------ what is noted, and of what
 
     def note(self, event, **values):
+        """Give one event to whoever writes it."""
         try:
             pid = os.getpid()
-            compiled = self.compiled.get(pid, 0)
+            compiled = self.hook.compiled.get(pid, 0)
             own_ms = self.heartbeat.used_ms if self.heartbeat.looking == pid else 0
             values.update(cpu=process_ms() - compiled - own_ms, compiled=compiled)
             self.give(dict(values, **{"is": event, "pid": pid}))
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
 
-    def known(self, thing):
+    def number_if_any(self, thing):
         """Return the number of a context or connection; None if it has none yet."""
         pair = self.numbers.get(id(thing))
         return pair[1] if pair is not None and pair[0]() is thing else None
 
     def number(self, thing):
         """Return a number that no other context or connection of this process has had."""
-        if self.known(thing) is not None:
-            return self.known(thing)
+        if self.number_if_any(thing) is not None:
+            return self.number_if_any(thing)
         number = next(self.count)  # which no two threads get at once
         try:
             self.numbers[id(thing)] = weakref.ref(thing), number
@@ -3049,55 +3816,13 @@ class Probes(object):
             self.numbers[id(thing)] = (lambda: thing), number
         return number
 
-    def callers(self, frame):
-        """Return {"client", "through", "at", "awaits"} of a call: the client that made it, the
-        library that the program's own code called, and the line of the program's own code; None for
-        what nobody can tell; and whether it is a client of httpx that awaits.
-        """
-        client, first, through, place, depth = None, None, None, None, 0
-        inner, awaits, chain = True, False, []
-        while frame is not None and depth < 200:
-            depth += 1
-            this_frame, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
-            frame_line, frame, path = frame.f_lineno, frame.f_back, code.co_filename
-            package = "truststore" if VENDORED in name else name.partition(".")[0]
-            if path == OWN_FILE or path.startswith("<frozen"):
-                continue
-            if inner and package in PACKAGES:
-                client = PACKAGES[package]
-                if package in ("httpx", "httpx2") and code.co_name == "__init__":
-                    awaits = awaits or hasattr(type(this_frame.f_locals.get("self")), "aclose")
-            elif inner and client and package not in BETWEEN:
-                inner = False
-            if path not in self.files:
-                library = path.startswith("<") or is_library(path) or package in BETWEEN
-                self.files[path] = library, is_package(path)
-            library, packages = self.files[path]
-            if library:
-                if package == "asyncio" and code.co_name == "_run" and running_loop():
-                    place = self.line_of_task()  # what is below only runs the loop
-                    break
-                if package not in BETWEEN:
-                    first = first or package
-                    if packages and (not chain or chain[-1][0] != package):
-                        chain.append((package, []))
-                    if packages:
-                        chain[-1][1].append(code)
-                continue
-            place = "%s:%d" % (short(path), frame_line)
-            break
-        packages = [package for package, codes in chain if not is_decorator(package, codes)]
-        packages = packages or [package for package, _ in chain]
-        through = packages[-1] if packages else None
-        return {"client": client or first, "through": through, "at": place, "awaits": awaits}
-
     # -------------------------------------------------------------------------- contexts and loads
 
     def contexts(self, kind):
         """Note the contexts of a class that are made, but for servers."""
         original, probes = kind.__new__, self
 
-        def __new__(cls, *args, **kwargs):
+        def make(cls, *args, **kwargs):
             context = original(cls, *args, **kwargs)
             protocol = kwargs.get("protocol", args[0] if args else None)
             if probes.active and getattr(protocol, "name", "") != "PROTOCOL_TLS_SERVER":
@@ -3107,11 +3832,13 @@ class Probes(object):
                 probes.note("context", default=is_default(caller), **values)
             return context
 
-        self.put(kind, "__new__", staticmethod(__new__))
+        self.replace(kind, "__new__", staticmethod(make))
 
     def locks(self, cls, kind):
-        """Note when a class of contexts lets a thread wait that only asks how it is set: urllib3
-        asks before it connects, and truststore 0.10.5 answers when no handshake is under way.
+        """Note when a class of contexts lets a thread wait that only asks how it is set.
+
+        urllib3 asks before it connects, and truststore 0.10.5 answers when no handshake is
+        under way.
         """
         for base in set(cls.__mro__) - self.kinds:
             self.kinds.add(base)
@@ -3119,9 +3846,10 @@ class Probes(object):
                 member = vars(base).get(name)
                 if issubclass(base, kind) and base is not kind and isinstance(member, property):
                     asking = property(self.asking(member.fget), self.asking(member.fset))
-                    self.put(base, name, asking)
+                    self.replace(base, name, asking)
 
     def asking(self, function):
+        """Return a function that asks a context, and notes when it had to wait."""
         probes = self
 
         def timed(*args):
@@ -3135,13 +3863,15 @@ class Probes(object):
         return function and named(timed, function)
 
     def loads(self, kind):
-        """Note the certificates that are loaded into contexts of a class. load_default_certs is
-        Python code that ends in one of these two.
+        """Note the certificates that are loaded into contexts of a class.
+
+        load_default_certs is Python code that ends in one of these two.
         """
         for name in ("load_verify_locations", "set_default_verify_paths"):
-            self.put(kind, name, self.loading(name, getattr(kind, name)))
+            self.replace(kind, name, self.loading(name, getattr(kind, name)))
 
     def loading(self, name, function):
+        """Return a function that loads certificates, and notes it."""
         probes = self
 
         def load(context, *args, **kwargs):
@@ -3164,6 +3894,7 @@ class Probes(object):
         return named(load, function)
 
     def loaded(self, context, name, args, kwargs, spent, frame):
+        """Note a load, unless nothing was loaded."""
         trust, loop = trust_of(name, args, kwargs), running_loop()
         try:
             certificates = context.cert_store_stats()["x509"]
@@ -3181,8 +3912,10 @@ class Probes(object):
         self.note("load", c=self.number(context), **dict(values, **spent))
 
     def hold(self, context, trust):
-        """Return how many contexts with these certificates are in use now, with this one: at most,
-        while Python frees them by itself; if it has to be told to, at least.
+        """Return how many contexts with these certificates are in use now, with this one.
+
+        At most so many, while Python frees them by itself; if it has to be told to, at
+        least so many.
         """
         references, number = self.held.setdefault(trust, {}), self.number(context)
         try:
@@ -3197,11 +3930,11 @@ class Probes(object):
         return len(references) if alive is None else min(alive, len(references))
 
     def freed(self, references, alive_before):
-        """Return how many of the contexts of these references are in use; None if Python has freed
-        all others by itself, now as before.
+        """Return how many of the contexts of these references are in use.
 
-        A client that is closed may refer to itself, and to its context, and is there until Python
-        collects such things, which it does when it likes. So that is done here, but not often: each
+        None if Python has freed all others by itself, now as before. A client that is
+        closed may refer to itself, and to its context, and is there until Python collects
+        such things, which it does when it likes. So that is done here, but not often: each
         time that there are a quarter more contexts.
         """
         several, started, before_it = len(references), thread_ms(), self.still_open()
@@ -3220,24 +3953,25 @@ class Probes(object):
         def do_handshake(connection, *args, **kwargs):
             if not probes.active or is_server(connection):
                 return function(connection, *args, **kwargs)
-            number, started = probes.begun(connection), thread_ms()
+            number, started = probes.begin_handshake(connection), thread_ms()
             try:
                 result = function(connection, *args, **kwargs)
             except Exception as error:
                 probes.spent(number, started)
                 if not type(error).__name__.startswith(("SSLWant", "Want")):
-                    probes.ended(connection, number, False, told(error))
+                    probes.end_handshake(connection, number, False, describe(error))
                 raise
             except BaseException:  # a greenlet's time-out, or the user's Ctrl-C
-                probes.ended(connection, number, False)
+                probes.end_handshake(connection, number, False)
                 raise
             probes.spent(number, started)
-            probes.ended(connection, number, True)
+            probes.end_handshake(connection, number, True)
             return result
 
-        self.put(kind, "do_handshake", named(do_handshake, function))
+        self.replace(kind, "do_handshake", named(do_handshake, function))
 
-    def begun(self, connection):
+    def begin_handshake(self, connection):
+        """Note that a handshake begins; return the number of its connection."""
         number = self.number(connection)
         if number not in self.under_way:
             context = getattr(connection, "context", None)
@@ -3276,13 +4010,16 @@ class Probes(object):
             self.under_way[number] += thread_ms() - started
 
     def still_open(self):
-        """Return how many connections of clients are open in this process, of those that have a
-        socket of their own: an event loop's have none, and their loop closes them.
+        """Return how many connections of clients are open in this process.
+
+        Of those that have a socket of their own: an event loop's have none, and their loop
+        closes them.
         """
         alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
         return len([connection for connection in alive if descriptor(connection) not in (None, -1)])
 
-    def ended(self, connection, number, ok, reason=None):
+    def end_handshake(self, connection, number, ok, reason=None):
+        """Note that a handshake has ended."""
         values = dict(ok=ok, why=reason, ms=round(self.under_way.pop(number, None) or 0, 3))
         if ok:
             values.update(protocol_of(connection))
@@ -3293,8 +4030,9 @@ class Probes(object):
                 self.talks.pop(self.numbers.pop(key, (None, None))[1], None)
 
     def failing(self, kind, name):
-        """Note what a function of a class ends with that makes a connection, if it makes none and
-        no handshake has told why.
+        """Note what a function of a class that makes a connection ends with, if it makes none.
+
+        Unless a handshake has told why.
         """
         function, probes = getattr(kind, name), self
 
@@ -3304,25 +4042,28 @@ class Probes(object):
                 return function(connection, *args, **kwargs)
             except Exception as error:
                 if probes.active and began == probes.begun_last.get(ident()):
-                    probes.note("failed", why=told(error))
+                    probes.note("failed", why=describe(error))
                 raise
 
-        self.put(kind, name, named(connect, function))
+        self.replace(kind, name, named(connect, function))
 
     def exchanges(self, kind, *sending):
-        """Note how often something was sent and answered over the connections of a class, whose
-        functions that send are named: a connection that is kept has many of these.
+        """Note how often something was sent and answered over the connections of a class.
+
+        sending: the names of its functions that send. A connection that is kept has many
+        exchanges.
         """
         for name in sending:
-            self.put(kind, name, self.talking(getattr(kind, name), self.sent))
-        self.put(kind, "read", self.talking(kind.read, self.answered))
+            self.replace(kind, name, self.talking(getattr(kind, name), self.sent))
+        self.replace(kind, "read", self.talking(kind.read, self.answered))
 
     def talking(self, function, note):
+        """Return a function that sends or reads, and notes that it did."""
         probes = self
 
         def talk(connection, *args, **kwargs):
             result = function(connection, *args, **kwargs)
-            number = probes.known(connection) if result and probes.active else None
+            number = probes.number_if_any(connection) if result and probes.active else None
             if number is not None:
                 try:
                     note(number, connection)
@@ -3333,18 +4074,20 @@ class Probes(object):
         return named(talk, function)
 
     def sent(self, number, connection):
+        """Note that something was sent over a connection."""
         talk = self.talks.get(number)
         if talk is None:
             h2 = connection.selected_alpn_protocol() == "h2"  # which answers what nobody has asked
-            talk = self.talks[number] = {"answered": not h2, "number": 0, "told": 0}
+            talk = self.talks[number] = {"answered": not h2, "number": 0, "noted": 0}
         if talk["answered"]:
             talk["answered"], talk["number"] = False, talk["number"] + 1
-            unreported = talk["number"] - talk["told"]
-            if talk["number"] <= KEPT_FROM or unreported >= talk["told"]:  # few lines, for many
-                talk["told"] = talk["number"]
+            unreported = talk["number"] - talk["noted"]
+            if talk["number"] <= KEPT_FROM or unreported >= talk["noted"]:  # few lines, for many
+                talk["noted"] = talk["number"]
                 self.note("exchange", h=number, n=unreported)
 
-    def answered(self, number, connection):
+    def answered(self, number, _connection):
+        """Note that something was read from a connection."""
         if self.talks.get(number, {}).get("number"):
             self.talks[number]["answered"] = True
 
@@ -3358,12 +4101,13 @@ class Probes(object):
                 probes.connected[descriptor(connection)] = clock()
             return result
 
-        self.put(kind, "connect", named(connect, function))
+        self.replace(kind, "connect", named(connect, function))
         self.reaches(kind, "connect")
 
     def reaches(self, owner, name):
-        """Note what a function ends with that looks for a host or connects to it; and, the first
-        time, that one connected, or was answered.
+        """Note what a function ends with that looks for a host or connects to it.
+
+        And, the first time, that one connected, or was answered.
         """
         function, probes = getattr(owner, name), self
 
@@ -3378,13 +4122,15 @@ class Probes(object):
                 probes.reached()
             return result
 
-        self.put(owner, name, named(reach, function))
+        self.replace(owner, name, named(reach, function))
 
     def unreached(self, error):
+        """Note that a host was not reached, unless another was."""
         if self.active and os.getpid() not in self.answered_in:
-            self.note("unreached", why=told(error))
+            self.note("unreached", why=describe(error))
 
     def reached(self):
+        """Note that a host was reached, the first time."""
         if self.active and os.getpid() not in self.answered_in:
             self.answered_in.add(os.getpid())
             self.note("reached")
@@ -3426,11 +4172,12 @@ class Probes(object):
                     else:
                         probes.note("wait", s=round(waited_s, 4), stood=stalled, who=origin)
 
-        self.put(kind, name, named(wait, function))
+        self.replace(kind, name, named(wait, function))
 
     def turns_of_greenlets(self):
-        """Return how many turns the loop of gevent or eventlet has taken in this thread; None if
-        there is none, or if the loop itself asks.
+        """Return how many turns the loop of gevent or eventlet has taken in this thread.
+
+        None if there is none, or if the loop itself asks.
         """
         hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
         hub = hub_of and hub_of()
@@ -3446,18 +4193,21 @@ class Probes(object):
             probes.turns[probes.thread()] = probes.turns.get(probes.thread(), 0) + 1
             return function(hub, *args, **kwargs)
 
-        self.put(kind, "fire_timers", named(fire_timers, function))
+        self.replace(kind, "fire_timers", named(fire_timers, function))
 
     # ------------------------------------------------------------------------------- loops that run
 
     def runs(self, kind, name="run_forever", turns=False):
-        """Look at the loops of a class of asyncio's, or of one like it, while they run. turns:
-        whether they are counted as the loop takes them.
+        """Look at the loops of a class of asyncio's, or of one like it, while they run.
+
+        turns: whether they are counted as the loop takes them.
         """
         function, probes = getattr(kind, name), self
 
         def run_forever(loop, *args, **kwargs):
-            waits = lambda: others_wait(loop)  # noqa: E731
+            def waits():
+                return others_wait(loop)
+
             watched = Beats("asyncio", waits, loop.call_soon_threadsafe)
             if turns:
                 watched = probes.watched[id(loop)] = Turns("asyncio", waits)
@@ -3468,48 +4218,24 @@ class Probes(object):
                 leave()
                 probes.watched.pop(id(loop), None)
 
-        self.put(kind, name, named(run_forever, function))
+        self.replace(kind, name, named(run_forever, function))
 
     def makes_tasks(self, kind):
-        """Remember the line of the program that has the loops of a class make a task: a library's
-        task has none of its own.
+        """Remember the line of the program that has the loops of a class make a task.
+
+        A library's task has none of its own.
         """
         function, probes = kind.create_task, self
 
         def create_task(loop, *args, **kwargs):
             task = function(loop, *args, **kwargs)
             try:
-                probes.tasks[task] = probes.line_of(sys._getframe(1))
+                probes.stack.tasks[task] = probes.stack.line_of(sys._getframe(1))
             except Exception:  # a task of another kind
                 pass
             return task
 
-        self.put(kind, "create_task", named(create_task, function))
-
-    def line_of(self, frame):
-        """Return the line of the program's own code that called; that of the task that did, if
-        none.
-        """
-        while frame is not None:
-            path, code = frame.f_code.co_filename, frame.f_code
-            if path not in self.files:
-                name = str(frame.f_globals.get("__name__") or "").partition(".")[0]
-                library = path.startswith("<") or is_library(path) or name in BETWEEN
-                self.files[path] = library, is_package(path)
-            if not self.files[path][0] and path != OWN_FILE:
-                return "%s:%d" % (short(path), frame.f_lineno)
-            if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
-                return self.line_of_task()
-            frame = frame.f_back
-        return None
-
-    def line_of_task(self):
-        """Return the line that made asyncio's task that runs in this thread; None in a callback."""
-        try:
-            task = sys.modules["asyncio"].current_task()
-        except RuntimeError:  # no loop runs here
-            task = None
-        return None if task is None else self.tasks.get(task)
+        self.replace(kind, "create_task", named(create_task, function))
 
     def takes_turns(self, kind):
         """Count the turns that the loops of a class of asyncio's take."""
@@ -3521,7 +4247,7 @@ class Probes(object):
                 watched.turns += 1
             return function(loop)
 
-        self.put(kind, "_run_once", named(_run_once, function))
+        self.replace(kind, "_run_once", named(_run_once, function))
 
     # ------------------------------------------------------------------------------ urllib3's pools
 
@@ -3553,12 +4279,13 @@ class Probes(object):
                 probes.note("full", wanted=peak, **values)
             return result
 
-        self.put(kind, "_get_conn", named(_get_conn, get))
-        self.put(kind, "_put_conn", named(_put_conn, put_back))
+        self.replace(kind, "_get_conn", named(_get_conn, get))
+        self.replace(kind, "_put_conn", named(_put_conn, put_back))
 
     def hosts(self, kind):
-        """Note when a PoolManager makes a pool for a host once more, because it had to give up the
-        one that it had, with a connection that was open.
+        """Note when a PoolManager makes a pool for a host once more.
+
+        It had to give up the one that it had, with a connection that was open.
         """
         original, probes, managers = kind._new_pool, self, weakref.WeakKeyDictionary()
 
@@ -3577,28 +4304,12 @@ class Probes(object):
                     hosts[oldest.host, oldest.port] = is_open(oldest)
             return original(manager, scheme, host, port, *args, **kwargs)
 
-        self.put(kind, "_new_pool", named(_new_pool, original))
-
-    # --------------------------------------------------------------------- the compiling of modules
-
-    def compiles(self, kind, name):
-        """Count the time that a function takes which compiles modules for a class of loaders, or
-        keeps what came out, in `compiled`, by process.
-
-        Python does that once: with it, a program's first run would be another than the next ones.
-        """
-
-        def note(ms):
-            pid = os.getpid()
-            self.compiled[pid] = self.compiled.get(pid, 0) + ms
-
-        namespace = {"function": getattr(kind, name), "note": note, "thread_ms": thread_ms}
-        exec(compile(COMPILING, "<frozen importlib._bootstrap_external>", "exec"), namespace)
-        self.put(kind, name, named(namespace["timed"], namespace["function"]))
+        self.replace(kind, "_new_pool", named(_new_pool, original))
 
     # ------------------------------------------------------------------------ when they are put in
 
-    def put(self, kind, name, value):
+    def replace(self, kind, name, value):
+        """Put something into a class or a module; `remove` takes it out again."""
         previous = vars(kind).get(name)
         setattr(kind, name, value)
         self.undo.append((kind, name, previous))
@@ -3611,19 +4322,15 @@ class Probes(object):
                 delattr(kind, name)
             else:
                 setattr(kind, name, previous)
-        sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
+        self.hook.remove()
         self.undo = []
 
     def install(self):
         """Put the probes into what is imported already, and into the rest when it comes."""
-        loaders = sys.modules.get("_frozen_importlib_external")  # Python 2.7 has none
-        if loaders is not None:
-            self.compiles(loaders.SourceLoader, "source_to_code")
-            self.compiles(loaders.SourceFileLoader, "set_data")
         for name in set(PROBED) | set(OWN_TLS) | set(self.changes):
             if sys.modules.get(name) is not None:
                 self.probe(name, sys.modules[name])
-        sys.meta_path.insert(0, self)
+        self.hook.install(self.replace)
         return self
 
     def is_probed(self, name):
@@ -3642,53 +4349,12 @@ class Probes(object):
         except Exception as error:  # a module that only has the name of the one that is meant
             self.note("unprobed", module=name, why=readable(error))
 
-    def find_spec(self, name, path=None, target=None):
-        """Return the spec of a module that is to be probed once it is imported; of others, none."""
-        if not self.is_probed(name):
-            return None
-        for finder in list(sys.meta_path):
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(name, path, target)
-            if spec is None:
-                continue
-            self.watch(spec.loader, name)
-            return spec
-        return None
 
-    def watch(self, loader, name):
-        """Have a module probed when its loader has executed it."""
-        execute = getattr(loader, "exec_module", None)
+class Counting(object):
+    """A `with` block that counts what happens in this process, in all its threads.
 
-        def exec_module(module):
-            execute(module)
-            if module.__name__ == name:
-                self.probe(name, module)
-
-        if execute is not None:
-            try:
-                loader.exec_module = exec_module
-            except AttributeError:
-                pass
-
-    if PY2:
-
-        def find_module(self, name, path=None):
-            return self if self.is_probed(name) and ("import", name) not in self.busy else None
-
-        def load_module(self, name):
-            self.busy.add(("import", name))
-            try:
-                __import__(name)
-            finally:
-                self.busy.discard(("import", name))
-            self.probe(name, sys.modules[name])
-            return sys.modules[name]
-
-
-class counting(object):
-    """Counts what happens in this process in a `with` block, in all its threads: `counts`, as
-    `Counts` has them, and loads, handshakes, connections and contexts by their names.
+    `counts` is a dictionary as `Counts`; loads, handshakes, connections and contexts are there
+    by their names.
     """
 
     def __enter__(self):
@@ -3709,6 +4375,7 @@ class counting(object):
 
     @property
     def counts(self):
+        """Return what was counted so far, a dictionary as `Counts`."""
         return count_events(list(self._events))
 
     def __getattr__(self, name):
@@ -3717,290 +4384,15 @@ class counting(object):
         raise AttributeError(name)
 
 
-def probe_ssl(probes, ssl):
-    kind = own_context(ssl)
-    probes.contexts(kind)
-    # Not a client's own function: the cure lends no context where urllib3's are not as they were.
-    probes.failing(kind, "wrap_socket")
-    probes.loads(kind)
-    if hasattr(ssl, "SSLObject"):
-        probes.handshakes(ssl.SSLObject)
-    if not hasattr(ssl, "SSLObject") or sys.version_info >= (3, 7):  # else through SSLObject too
-        probes.handshakes(ssl.SSLSocket)
-    if not PY2:
-        probes.exchanges(ssl.SSLSocket, "send", "write")
-        probes.exchanges(ssl.SSLObject, "write")
-        probes.waits(ssl.SSLSocket, "read")
-        probes.waits(ssl.SSLSocket, "do_handshake")
-
-
-def probe_socket(probes, socket):
-    kind = socket.socket
-    if kind.__module__ == "socket":
-        probes.connects(kind)
-        probes.reaches(socket, "getaddrinfo")
-
-
-def probe_gevent(probes, module):
-    kind = getattr(module, "SSLSocket", None)
-    if kind is not None and "do_handshake" in vars(kind) and kind.__module__ == module.__name__:
-        if PY2 or sys.version_info >= (3, 7):
-            probes.handshakes(kind)
-
-
-def probe_gevents_sockets(probes, module):
-    probes.reaches(module.socket, "connect")
-    probes.reaches(module, "getaddrinfo")
-
-
-def probe_selectors(probes, module):
-    """Note the connections of asyncio's own loops, which are there a turn later."""
-    kind = module.BaseSelectorEventLoop
-    function = kind._sock_connect_cb
-
-    def _sock_connect_cb(loop, future, *args):
-        was_done = future.done()
-        result = function(loop, future, *args)
-        if future.done() and not was_done and not future.cancelled():
-            error = getattr(future, "_exception", None)  # to ask for it would be to handle it
-            if error is None:
-                probes.reached()
-            else:
-                probes.unreached(error)
-        return result
-
-    probes.put(kind, "_sock_connect_cb", named(_sock_connect_cb, function))
-
-
-def probe_pyopenssl(probes, module):
-    original, kind = module.Context.__init__, module.Context
-
-    def __init__(context, *args, **kwargs):
-        original(context, *args, **kwargs)
-        if probes.active:
-            origin = probes.callers(sys._getframe(1))
-            probes.note("context", c=probes.number(context), who=origin, default=False)
-
-    probes.put(kind, "__init__", __init__)
-    probes.loads(kind)
-    probes.handshakes(module.Connection)
-
-
-def probe_sessions(probes, module):
-    choose = module.Session.get_adapter
-
-    def get_adapter(session, url):
-        first = url[:6].lower() == "https:" and probes.known(session) is None
-        if first and probes.active:
-            probes.number(session)
-            probes.note("session")
-        return choose(session, url)
-
-    probes.put(module.Session, "get_adapter", named(get_adapter, choose))
-
-
-def probe_pools(probes, module):
-    original = module.PoolManager.__init__
-
-    def __init__(pool, *args, **kwargs):
-        original(pool, *args, **kwargs)
-        if probes.active and probes.callers(sys._getframe(1))["client"] in (None, "urllib3"):
-            probes.note("pool")
-
-    probes.put(module.PoolManager, "__init__", named(__init__, original))
-    probes.hosts(module.PoolManager)
-
-
-def probe_truststore(probes, module):
-    inject = module.inject_into_ssl
-
-    def inject_into_ssl():
-        probes.note("truststore", where=caller(sys._getframe(1)))
-        return inject()
-
-    module.inject_into_ssl = named(inject_into_ssl, inject)
-
-
-def probe_botocore(probes, module):
-    original = module.URLLib3Session.__init__
-
-    def __init__(session, *args, **kwargs):
-        original(session, *args, **kwargs)
-        if probes.active:
-            probes.note("botocore")
-
-    probes.put(module.URLLib3Session, "__init__", named(__init__, original))
-
-
-def probe_pool(probes, module):
-    probes.pools(module.HTTPConnectionPool)
-
-
-def probe_loop(probes, module):
-    probes.note("loop", name=module.__name__.partition(".")[0])
-    kind = getattr(module, "Hub", None)
-    if kind is not None and module.__name__ == "gevent.hub":
-        original = kind.__init__
-
-        def __init__(hub, *args, **kwargs):
-            original(hub, *args, **kwargs)
-            probes.heartbeat.watch(Greenlets(hub))  # which stays for as long as its thread
-
-        probes.put(kind, "__init__", named(__init__, original))
-
-
-def probe_asyncio(probes, module):
-    probes.runs(module.BaseEventLoop, turns=True)
-    probes.takes_turns(module.BaseEventLoop)
-    probes.makes_tasks(module.BaseEventLoop)
-
-
-def probe_uvloop(probes, module):
-    probes.runs(module.Loop)
-    probes.makes_tasks(module.Loop)
-
-
-def probe_trio(probes, module):
-    """Have trio's loop count, while it runs in the thread that made its runner."""
-    original, run, leaving = module.setup_runner, module.run, {}
-
-    def setup_runner(*args, **kwargs):
-        runner = original(*args, **kwargs)
-        waits = lambda: others_wait(runner)  # noqa: E731
-        beats = Beats("trio", waits, runner.entry_queue.run_sync_soon)
-        leaving[ident()] = probes.heartbeat.watch(beats)
-        return runner
-
-    def run_to_the_end(*args, **kwargs):
-        try:
-            return run(*args, **kwargs)
-        finally:
-            leaving.pop(ident(), lambda: None)()
-
-    module.setup_runner = named(setup_runner, original)
-    module.run = named(run_to_the_end, run)
-
-
-def probe_eventlet(probes, module):
-    probes.count_turns(module.BaseHub)
-    original = module.BaseHub.__init__
-
-    def __init__(hub, *args, **kwargs):
-        original(hub, *args, **kwargs)
-        thread = probes.thread()
-        waits = lambda: bool(hub.timers or hub.next_timers or any(hub.listeners.values()))  # noqa: E731
-        turns = Turns("eventlet", waits)
-        turns.turn = lambda: probes.turns.get(thread)
-        probes.heartbeat.watch(turns)
-
-    probes.put(module.BaseHub, "__init__", named(__init__, original))
-
-
-def probe_h11(probes, module):
-    """Note the headers of httpx."""
-    send, receive = module.Connection.send, module.Connection.next_event
-
-    def noted(connection, event, name, side):
-        if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
-            if any(says_close(header, [value]) for header, value in event.headers):
-                probes.note("closing", c=None, by=side, who=probes.callers(sys._getframe(2)))
-                return True
-        return False
-
-    def send_noted(connection, event):
-        probes.closes[id(connection)] = noted(connection, event, "Request", "program")
-        return send(connection, event)
-
-    def next_event(connection):
-        event = receive(connection)
-        if not probes.closes.get(id(connection)):
-            noted(connection, event, "Response", "server")
-        return event
-
-    probes.put(module.Connection, "send", named(send_noted, send))
-    probes.put(module.Connection, "next_event", named(next_event, receive))
-
-
-def says_close(header, values):
-    texts = [
-        value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values
-    ]
-    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
-    return header.lower() == "connection" and any("close" in text.lower() for text in texts)
-
-
-def probe_injection(probes, module):
-    inject = module.inject_into_urllib3
-
-    def inject_into_urllib3():
-        probes.note("injection", where=caller(sys._getframe(1)))
-        return inject()
-
-    module.inject_into_urllib3 = named(inject_into_urllib3, inject)
-
-
-def probe_http(probes, module):
-    answered = module.HTTPConnection.getresponse
-
-    def getresponse(connection, *args, **kwargs):
-        # Before the answer: with it goes the connection that is not kept.
-        context = getattr(getattr(connection, "sock", None), "context", None)
-        is_watched = context is not None and probes.active
-        number = probes.number(context) if is_watched else None
-        if is_watched:
-            probes.note("request", c=number)
-        side = "program" if probes.closes.pop(id(connection), None) else "server"
-        reply = answered(connection, *args, **kwargs)
-        if is_watched and (side == "program" or getattr(reply, "will_close", False)):
-            origin = probes.callers(sys._getframe(1))
-            if origin["client"] != "urlopen":  # which always asks for it
-                probes.note("closing", c=number, by=side, who=origin, h=probes.number(connection))
-        return reply
-
-    probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
-    original = module.HTTPConnection.putheader
-
-    def putheader(connection, header, *values):
-        if says_close(header, values):
-            probes.closes[id(connection)] = True
-        return original(connection, header, *values)
-
-    probes.put(module.HTTPConnection, "putheader", named(putheader, original))
-    if not PY2:
-        probes.waits(module.HTTPConnection, "getresponse")
-
-
-#: What is probed, and how.
-PROBED = {
-    "ssl": probe_ssl, "socket": probe_socket, "OpenSSL.SSL": probe_pyopenssl,
-    "gevent.socket": probe_gevents_sockets, "asyncio.selector_events": probe_selectors,
-    "http.client": probe_http, "httplib": probe_http,
-    "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
-    "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
-    "urllib3.connectionpool": probe_pool,
-    "truststore._api": probe_truststore, "h11._connection": probe_h11,
-    "botocore.httpsession": probe_botocore,
-    "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
-    "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
-    "eventlet.hubs.hub": probe_eventlet,
-    "urllib3.contrib.pyopenssl": probe_injection,
-    "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
-}  # fmt: skip
-
-
-def named(wrapper, function):
-    """Return the wrapper, with the name and the text of what it stands for."""
-    for name in ("__name__", "__doc__", "__qualname__", "__module__"):
-        try:
-            setattr(wrapper, name, getattr(function, name))
-        except (AttributeError, TypeError):
-            pass
-    return wrapper
+#: As a program calls it: `with counting() as counter`.
+counting = Counting
 
 
 def trust_of(name, args, kwargs):
-    """Return what is loaded, so that the same is told from another: a file's path, "system", or a
-    digest of what was given in memory. None for a folder alone, which is read later.
+    """Return what is loaded, so that the same can be told from another.
+
+    A file's path, "system", or a digest of what was given in memory. None for a folder alone,
+    which is read later.
     """
     if name == "set_default_verify_paths":
         return "system"
@@ -4017,22 +4409,9 @@ def trust_of(name, args, kwargs):
 
 
 def is_default(caller):
-    """Return whether a context is made by create_default_context, called by the program's own
-    code.
-    """
+    """Return whether the program's own code had create_default_context make a context."""
     maker = caller.f_code.co_name == "create_default_context" and caller.f_back
     return bool(maker) and not is_library(maker.f_code.co_filename)
-
-
-def protocol_of(connection):
-    """Return {"alpn", "host"} of a connection, as far as it tells."""
-    try:
-        host = getattr(connection, "server_hostname", None)
-        peer = getattr(connection, "getpeername", lambda: None)()
-        host = "%s:%d" % (host or peer[0], peer[1]) if peer else host
-        return {"alpn": connection.selected_alpn_protocol(), "host": host and readable(host)}
-    except Exception:  # pyOpenSSL's, or one that is closed
-        return {"alpn": None, "host": None}
 
 
 def is_open(pool):
@@ -4046,186 +4425,6 @@ def is_open(pool):
     return any(not dropped(connection) for connection in connections)
 
 
-def is_server(connection):
-    side = getattr(connection, "server_side", None)
-    if side is None and hasattr(connection, "_sslobj"):
-        side = getattr(connection._sslobj, "server_side", False)
-    if side is None:  # pyOpenSSL tells by its state
-        state = getattr(connection, "get_state_string", lambda: b"")()
-        side = b"accept" in state.lower() or b"server" in state.lower()
-    return bool(side)
-
-
-def running_loop():
-    """Return the loop of asyncio that runs in this thread, or trio's; None if there is none."""
-    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
-    trio = getattr(sys.modules.get("trio._core._run"), "GLOBAL_RUN_CONTEXT", None)
-    return (running and running()) or getattr(trio, "runner", None)
-
-
-def others_wait(loop):
-    """Return whether anything else waits for a loop now: a callback, a timer that is due, or a
-    socket (of trio, a task or a timer), or whether it serves: then others come, if not now. Of a
-    loop that does not tell: whether a socket that is watched waits, or there are other tasks than
-    one and its awaiter.
-    """
-    try:
-        if hasattr(loop, "deadlines"):
-            due = loop.deadlines.next_deadline() <= loop.clock.current_time()
-            due = due or any(task._next_send_fn is not None for task in loop.tasks)
-        else:
-            timers = loop._scheduled
-            due = bool(timers) and timers[0].when() <= loop.time()
-            due = bool(loop._ready) or due or bool(loop._selector.select(0))
-        return due or "listening" in watched_sockets()
-    except Exception:
-        all_tasks = getattr(sys.modules["asyncio"], "all_tasks", None)
-        return bool(watched_sockets()) or (bool(all_tasks) and len(all_tasks(loop)) > 2)
-
-
-def watched_sockets():
-    """Return what the sockets do that this process's loops watch: a set of "listening" (they serve)
-    and "waiting" (there is something to read). Linux tells; elsewhere it is empty.
-    """
-    states, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
-    try:
-        watched = set()
-        for name in os.listdir("/proc/self/fd"):
-            try:
-                if os.readlink("/proc/self/fd/" + name).endswith("[eventpoll]"):
-                    with open("/proc/self/fdinfo/" + name) as lines:
-                        rows = [line.split() for line in lines if line.startswith("tfd:")]
-                    watched.update(int(row[1]) for row in rows if int(row[3], 16) & 1)
-            except EnvironmentError:  # one that is closed meanwhile
-                pass
-        for number in watched:
-            try:
-                copy = kind.socket(fileno=os.dup(number))
-            except EnvironmentError:  # no socket
-                continue
-            try:
-                if copy.getsockopt(kind.SOL_SOCKET, kind.SO_ACCEPTCONN):
-                    states.add("listening")
-                elif copy.family != getattr(kind, "AF_UNIX", None):  # a loop's own pair
-                    states.update(["waiting"] if select.select([copy], [], [], 0)[0] else [])
-            except Exception:  # a number that is too large
-                pass
-            finally:
-                copy.close()
-    except Exception:  # another system
-        pass
-    return states
-
-
-def descriptor(connection):
-    try:
-        return connection.fileno()
-    except Exception:  # one without a socket of its own, or a closed one
-        return None
-
-
-def resident_kib():
-    """Return the memory that this process holds; if nobody tells at once, the most that it has
-    held.
-    """
-    try:
-        handle = os.open("/proc/self/statm", os.O_RDONLY)
-        try:
-            return int(os.read(handle, 100).split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
-        finally:
-            os.close(handle)
-    except Exception:
-        return most_kib()
-
-
-def queued_ms():
-    """Return the milliseconds through which this thread could run and had no processor: on a busy
-    machine that is no wait for an answer. Linux tells; elsewhere 0.
-    """
-    try:
-        handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
-        try:
-            return int(os.read(handle, 100).split()[1]) / 1e6
-        finally:
-            os.close(handle)
-    except Exception:
-        return 0
-
-
-def current_greenlet():
-    get_current = getattr(sys.modules.get("greenlet"), "getcurrent", None)
-    return get_current and get_current()
-
-
-def greenlets_wait():
-    """Return 2 if a greenlet asks, 1 if the main program does while greenlets of the same thread
-    wait, else 0.
-    """
-    greenlet = current_greenlet()
-    if getattr(greenlet, "parent", None) is not None:
-        return 2
-    hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
-    hub = hub_of and hub_of()
-    return int(hub is not None and hub.loop is not None and hub.loop.activecnt > 0)
-
-
-def current():
-    """Return what tells this greenlet, or this thread if there are none, from others."""
-    return "wait", ident(), id(current_greenlet())
-
-
-def make_lock():
-    """Return a lock that no patch of the program's replaces. (To import threading would be too
-    early.)
-    """
-    try:
-        import _thread
-    except ImportError:  # as Python 2.7 calls it
-        import thread as _thread
-    return _thread.allocate_lock()
-
-
-def ident():
-    thread = sys.modules.get("_thread") or sys.modules.get("thread")
-    return thread.get_ident()
-
-
-def make_clocks():
-    """Return (the most KiB that this process has held, its processor milliseconds, those of this
-    thread), as functions.
-    """
-    try:
-        import resource
-    except ImportError:
-        resource = None
-
-    def peak_kib():
-        if resource is None:
-            return 0
-        return resource.getrusage(0).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
-
-    def process():
-        if resource is None:
-            return 1000 * sum(os.times()[:2])
-        used = resource.getrusage(0)
-        return 1000 * (used.ru_utime + used.ru_stime)
-
-    if hasattr(time, "thread_time"):
-        return peak_kib, process, lambda: 1000 * time.thread_time()
-
-    def thread():
-        try:
-            used = resource.getrusage(1)  # RUSAGE_THREAD, which has no name in old Pythons
-        except Exception:
-            return process()
-        return 1000 * (used.ru_utime + used.ru_stime)
-
-    return peak_kib, process, thread
-
-
-most_kib, process_ms, thread_ms = make_clocks()
-
-
 # ---------------------------------------------------------------------------------- 3. which http?
 
 
@@ -4233,8 +4432,10 @@ HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
 
 
 def check_http(url, imported):
-    """Return which HTTP each client speaks with a URL: two announced HEADs each, none redirected.
-    What is said of the URL is without its password. Without a URL, nobody is asked.
+    """Return which HTTP each client speaks with a URL.
+
+    Two announced HEADs each, none redirected. What is said of the URL is without its password.
+    Without a URL, nobody is asked.
     """
     results = {"url": None, "offers": None, "clients": [], "requests": 0}
     if not url:
@@ -4242,7 +4443,7 @@ def check_http(url, imported):
     host, port, secret = parts_of(url)
     results["url"] = public = url.replace(secret, "", 1)
     if url.startswith("https://"):
-        say("connecting to %s: which protocols does it offer? (no request)" % host)
+        print_line("connecting to %s: which protocols does it offer? (no request)" % host)
         results["offers"] = offered(host, port)
     clients = clients_with_sessions()
     names = imported or set(client.module for client in clients if try_import(client.module))
@@ -4261,14 +4462,14 @@ def check_http(url, imported):
             for _ in range(2):
                 results["requests"] += 1
                 numbers = (public, speaker.name, results["requests"], MOST_REQUESTS)
-                say("asking %s with %s (request %d of at most %d)" % numbers)
+                print_line("asking %s with %s (request %d of at most %d)" % numbers)
                 start = clock()
                 version = session.fetch(url, "HEAD", timeout=5)[3]
                 row["version"] = HTTP_NAMES.get(version, str(version))
                 row["ms"].append(round(1000 * (clock() - start), 1))
             session.close()
         except Exception as error:
-            row["error"] = told(error).replace(secret or "\0", "")
+            row["error"] = describe(error).replace(secret or "\0", "")
     return results
 
 
@@ -4284,8 +4485,7 @@ def parts_of(url):
 
 
 def offered(host, port):
-    """Return the protocol that a server chooses when h2 and http/1.1 are offered to it; None:
-    unknown.
+    """Return the protocol that a server chooses when h2 and http/1.1 are offered to it, or None.
 
     Its certificate is not looked at: nothing is sent after the handshake.
     """
@@ -4457,6 +4657,7 @@ def advise(name, saves="", **values):
 
 
 def advice_on_loop(examination):
+    """Return the advice on a loop that was tried."""
     advice, of_block = [], []
     for row in examination.clients:
         loop, error = examination.loop["name"], readable(row["error"]).lower()
@@ -4472,8 +4673,9 @@ def advice_on_loop(examination):
 
 
 def advice_on_block(examination, names):
-    """Return what frees a loop that is blocked. names: the row of the client that is blocked, and
-    what sentences say of its loop.
+    """Return the advice on a loop that is blocked.
+
+    names: the row of the client that is blocked, and what sentences say of its loop.
     """
     advice, saves, socket = [], {}, str(names["socket"])
     for row in examination.cures:
@@ -4515,9 +4717,7 @@ def injected_by(injection):
 
 
 def advice_on_waits(examination):
-    """Return the advice on waits that stop a loop: of clients that do not await, and of anything
-    else.
-    """
+    """Return the advice on waits that stop a loop, of clients or of anything else."""
     counts = examination.counts
     blocked = counts["blocked"]
     if blocked["waiting_s"] < LOOP_BLOCKED_FROM_S:
@@ -4617,67 +4817,94 @@ def place_in(places):
 
 
 def advice_on_counts(examination, verdict):
-    """Yield the advice on a run's loads, first what risks nothing."""
+    """Return the advice on a run's loads, first what risks nothing."""
     rows = [row for row in examination.counts["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
-    injected = is_injected(examination)
-    for change in advice_on_closings(examination):
-        yield change
+    advice = list(advice_on_closings(examination))
     for row in rows:
-        larger, keep = larger_pool(row), keep_one(row)
-        if row["client"] in ("requests", "botocore") and is_shared(row, examination.counts):
-            keep = None  # one Session for many connections: it is kept
-        if row["client"] != "requests" and larger:
-            keep = None
-        through = library_between(row)
-        place = ", called by %s" % through if through else ""
-        place += ", from %s" % row["at"][0][0] if row["at"] else ""
-        loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
-        names = dict(row, where=place, loads=loads)
-        names["client"] = row["client"] or "The program"
-        by_truststore = any("truststore" in module for module, _ in row["by"])
-        nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
-        if injected and nothing_to_keep:
-            names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
-            yield advise("loads-late", once=", without the injection,", **names)
-            continue
-        if by_truststore and not injected:  # a client that is kept would load as often
-            line = "context = ssl.create_default_context()  # on Linux; once, for all"
-            yield advise("loads-late", line=line, remove="", instead="", once="", **names)
-            continue
-        for name, pair in ("keep-one", keep), ("larger-pool", larger):
-            if pair is None:
-                continue
+        advice += advice_on_row(examination, row, verdict)
+    for host in examination.counts["http2"]:
+        names = dict(host, line=client_named(host["client"]).multiplexed)
+        names["client"] = host["client"] or "A client"
+        advice.append(advise("one-connection", **names))
+    return advice + advice_on_openssl(examination, rows) + advice_on_sharing(examination, rows)
+
+
+def advice_on_row(examination, row, verdict):
+    """Return the advice on one client that loads again and again."""
+    injected = is_injected(examination)
+    larger, keep = larger_pool(row), keep_one(row)
+    if row["client"] in ("requests", "botocore") and is_shared(row, examination.counts):
+        keep = None  # one Session for many connections: it is kept
+    if row["client"] != "requests" and larger:
+        keep = None
+    names = names_of(row)
+    nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
+    if injected and nothing_to_keep:
+        names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
+        return [advise("loads-late", once=", without the injection,", **names)]
+    if not injected and any("truststore" in module for module, _ in row["by"]):
+        # A client that is kept would load as often.
+        line = "context = ssl.create_default_context()  # on Linux; once, for all"
+        return [advise("loads-late", line=line, remove="", instead="", once="", **names)]
+    advice = []
+    for name, pair in ("keep-one", keep), ("larger-pool", larger):
+        if pair is not None:
             line, sentence = pair
             if injected:
                 sentence += " (truststore loads the system's once more in each handshake.)"
             tried = (examination.tried or {}).get(trial_of(name, row))
-            if verdict == REPEATED and not tried:
-                sentence += " What that saves could not be tried, so nothing is promised."
-            saves = saves_of(tried) if tried else ""
-            if tried and tried["then"]["loads"] >= tried["now"]["loads"]:
-                sentence, saves = sentence + NO_FEWER % tried["at_once"], ""
-            yield advise(name, saves, **dict(names, line=line, sentence=sentence))
-    for host in examination.counts["http2"]:
-        line = client_named(host["client"]).multiplexed
-        yield advise("one-connection", **dict(host, line=line, client=host["client"] or "A client"))
-    # pyOpenSSL brings another OpenSSL than Python's.
+            note, saves = promise_of(tried, verdict)
+            advice.append(advise(name, saves, **dict(names, line=line, sentence=sentence + note)))
+    return advice
+
+
+def names_of(row):
+    """Return what sentences say of one client: its row, with what it did and where in words."""
+    through = library_between(row)
+    place = ", called by %s" % through if through else ""
+    place += ", from %s" % row["at"][0][0] if row["at"] else ""
+    loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
+    return dict(row, where=place, loads=loads, client=row["client"] or "The program")
+
+
+def promise_of(tried, verdict):
+    """Return (what is to be said of a trial beside, what it saved), in words."""
+    if not tried:
+        note = " What that saves could not be tried, so nothing is promised."
+        return note if verdict == REPEATED else "", ""
+    if tried["then"]["loads"] >= tried["now"]["loads"]:
+        return NO_FEWER % tried["at_once"], ""
+    return "", saves_of(tried)
+
+
+def advice_on_openssl(examination, rows):
+    """Return the advice to use another OpenSSL, if loads with this one are costly."""
     costly = [row for row in rows if row["loads"] >= DEAR_LOADS_FROM]
     costly = [row for row in costly if row["load_ms"] >= DEAR_FROM_MS * row["loads"]]
     modules = [module for row in costly for module, _ in row["by"]]
+    # pyOpenSSL brings another OpenSSL than Python's.
     names = set("pyOpenSSL" if module.startswith("OpenSSL") else "ssl" for module in modules)
-    if any(" 3.0." in str(examination.openssl.get(name)) for name in names):
-        yield advise("another-openssl")
+    is_costly = any(" 3.0." in str(examination.openssl.get(name)) for name in names)
+    return [advise("another-openssl")] if is_costly else []
+
+
+def advice_on_sharing(examination, rows):
+    """Return the advice to share a context, where that works."""
     python = tuple(int(part) for part in examination.python.split(".")[:2])
-    if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not injected:
-        cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
-        yield advise("share-context", line=cure)
+    if is_injected(examination) or python < (3, 7):
+        return []
+    if not any(row["client"] == "requests" for row in rows):
+        return []
+    cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
+    return [advise("share-context", line=cure)]
 
 
 def keep_one(row):
-    """Return (line, sentence) of what makes the client of a client's row load once: the
-    program's own call if its line has one, with its arguments.
+    """Return (line, sentence) of what makes the client of a row load once.
+
+    The line is the program's own call, with its arguments, if the line that loads has one.
     """
     client = client_named(row["client"])
     line, sentence = client.keep or KEEP_CONTEXT
@@ -4703,9 +4930,7 @@ def keep_one(row):
 
 
 def verify_of(row):
-    """Return the argument by which a client of httpx takes what httpx.get was given; "" for
-    none.
-    """
+    """Return the argument by which a client of httpx takes what httpx.get was given, or ""."""
     place = row["at"][0][0] if row["at"] else None
     call = (place and call_at(place, CALLS)) or ""
     match = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
@@ -4716,8 +4941,9 @@ def verify_of(row):
 
 
 def own_call(row):
-    """Return the program's own call that made what is to be kept, as it stands there; None if the
-    line that is named has none, or takes what only a pool of one's own could hold.
+    """Return the program's own call that made what is to be kept, as it stands there.
+
+    None if the line that is named has none, or takes what only a pool of one's own could hold.
     """
     if not row["at"]:
         return None
@@ -4732,9 +4958,7 @@ def own_call(row):
 
 
 def line_of_context(line, row):
-    """Return the line that makes one context: the program's own call, or one with its
-    certificates.
-    """
+    """Return the line that makes one context: the program's own call, or one like it."""
     call = own_call(row) if row["client"] is None else None
     return "context = %s  # once, for all clients" % call if call else with_trust(line, row)
 
@@ -4743,8 +4967,9 @@ CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
 
 
 def call_at(place, names):
-    """Return the text of a call of one of some functions on a line of a program, "file.py:3", with
-    its arguments, in one line; None if there is none, or it cannot be told.
+    """Return the text of a call of one of some functions on a line of a program, "file.py:3".
+
+    It is in one line, with its arguments; None if there is none, or it cannot be read.
     """
     path, _, number = place.rpartition(":")
     lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
@@ -4769,9 +4994,7 @@ def call_at(place, names):
 
 
 def with_trust(text, row):
-    """Return a line that makes a context with the certificates that the program names, if it
-    does.
-    """
+    """Return a line that makes a context with the certificates that the program names, if any."""
     trust = row["trusts"][0][0] if row["trusts"] else None
     default = trust in (None, "system") or trust.startswith("data ") or "certifi" in trust
     named = [os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
@@ -4807,9 +5030,7 @@ def advice_on_closings(examination):
 
 
 def is_made_anew(row):
-    """Return whether each connection of a client's row that asked for its end was made for
-    that.
-    """
+    """Return whether each connection of a row that asked for its end was made for that."""
     return 0 < row["closers"] == row["closed"].get("program")
 
 
@@ -4826,8 +5047,9 @@ def trial_of(name, row):
 
 
 def larger_pool(row):
-    """Return (line, sentence) of what would have kept connections that were closed for want of a
-    place, of a client's row; None if none were.
+    """Return (line, sentence) of the pool that would have kept a row's connections.
+
+    None if none of them was closed for want of a place.
     """
     client = client_named(row["client"])
     options = client.pool_options
@@ -4852,6 +5074,7 @@ def saves_of(tried):
 
 
 def requests_of(tried):
+    """Return how many requests a trial made, in words."""
     text = several(tried["connections"], "request")
     return text + (", %d at once" % tried["at_once"] if tried["at_once"] > 1 else "")
 
@@ -4871,6 +5094,7 @@ def advice_on_trials(examination):
 
 
 def advice_on_http(examination):
+    """Return the advice on HTTP/1.1 where the server offers HTTP/2."""
     http = examination.http
     old = [row for row in http["clients"] if str(row["version"]).startswith("HTTP/1")]
     if http["offers"] != "h2" or not old or old[0]["error"]:
@@ -4887,7 +5111,7 @@ def advice_on_http(examination):
 RISKS_NOTHING = ("connection-close", "keep-one", "larger-pool")
 
 
-def judge(examination, spec):
+def judge(examination, options):
     """Return the report on an examination: with verdicts, advice, the exit status and its basis.
 
     Only a run has "counts"; without, the loads are advice, and the exit status says nothing of
@@ -4902,7 +5126,7 @@ def judge(examination, spec):
         loop = worst(
             [judge_loop(examination), judge_greenlets(examination), judge_asyncio(examination)]
         )
-        loads = verdict_on(counts, spec["share"])
+        loads = verdict_on(counts, options["share"])
         if judge_asyncio(examination) == BLOCKED:
             advice += advice_on_waits(examination)
         other_verdicts = {
@@ -4913,9 +5137,8 @@ def judge(examination, spec):
             other_verdicts = dict.fromkeys(other_verdicts, DOES_NOT_APPLY)
             further = advice_on_failures(examination)
         else:
-            further = advice_on_others(examination, other_verdicts) + list(
-                advice_on_counts(examination, loads)
-            )
+            further = advice_on_others(examination, other_verdicts)
+            further += advice_on_counts(examination, loads)
         # What risks nothing comes first.
         advice += sorted(further, key=lambda change: change["id"] not in RISKS_NOTHING)
     else:
@@ -4931,7 +5154,7 @@ def judge(examination, spec):
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(other_verdicts)
-    statuses = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in spec["fail_on"]]
+    statuses = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in options["fail_on"]]
     if counts and examination.ended["raised"]:
         statuses.append(2)
     status = 1 if 1 in statuses else max(statuses)
@@ -4939,15 +5162,17 @@ def judge(examination, spec):
         status = 128 + examination.ended["signal"]
     return dict(
         examination.as_dict(), verdicts=verdicts, advice=advice + advice_on_http(examination),
-        known_to_the_doctor=counted_clients(), share_stated=spec["share"],
+        known_to_the_doctor=counted_clients(), share_stated=options["share"],
         exit_status=status,
     )  # fmt: skip
 
 
 def seen_at_work(row, counts):
-    """Return a row of `check_client` after a run: if nothing is patched, and threads made all its
-    connections, there were no greenlets to wait for them. If it ended before its first one, nobody
-    knows whether it would have patched before.
+    """Return a row of `check_client`, judged by what the run did.
+
+    If nothing is patched, and threads made all its connections, there were no greenlets to wait
+    for them. If it ended before its first one, nobody knows whether it would have patched
+    before.
     """
     if row["verdict"] != UNPATCHED or counts["stood"]["fetched"]:
         return row
@@ -4957,6 +5182,7 @@ def seen_at_work(row, counts):
 
 
 def judge_loop(examination):
+    """Return the verdict on the loop, by the clients that were tried."""
     if examination.untried:
         return CANNOT_TELL
     verdicts = [row["verdict"] for row in examination.clients]
@@ -4972,9 +5198,10 @@ def judge_loop(examination):
 
 
 def judge_greenlets(examination):
-    """Return BLOCKED if the loop of greenlets was seen to stand still through their replies, in a
-    program that uses it, whatever client fetched. (A program may import it in a function, where
-    nothing but its greenlets tells.)
+    """Return BLOCKED if the loop of greenlets stood still through their replies.
+
+    The program has to use it; which client fetched does not matter. (A program may import
+    gevent in a function, where nothing but its greenlets tells.)
     """
     stalls, loop = examination.counts["stood"], examination.loop
     used = loop and (loop["used"] or stalls["in_greenlets"])
@@ -4985,8 +5212,10 @@ def judge_greenlets(examination):
 
 
 def judge_asyncio(examination):
-    """Return BLOCKED if clients that do not await, or anything else that the heartbeat saw, kept
-    others waiting for a loop; FREE if connections were made under one and did not.
+    """Return BLOCKED if something kept others waiting for a running loop.
+
+    That is clients that do not await, or anything else that the heartbeat saw. FREE if
+    connections were made under a loop and did not; else DOES_NOT_APPLY.
     """
     counts, loop = examination.counts, examination.loop
     if counts["blocked"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
@@ -5000,6 +5229,7 @@ def judge_asyncio(examination):
 
 
 def worst(verdicts):
+    """Return the worst of some verdicts."""
     order = (BLOCKED, REPEATED, CANNOT_TELL, UNSEEN, FREE, ONCE, UNCOUNTED, DOES_NOT_APPLY)
     return min(verdicts or [DOES_NOT_APPLY], key=order.index)
 
@@ -5019,7 +5249,7 @@ QUESTIONS = {
 }
 
 
-def asked(report):
+def further_questions(report):
     """Return those of QUESTIONS that apply."""
     verdicts = report["verdicts"]
     return [
@@ -5030,6 +5260,7 @@ def asked(report):
 
 
 def other_lines(about, counts):
+    """Yield the lines on one of QUESTIONS."""
     on_loop, queue = counts["on_loop"], counts["queue"]
     if about == "loads on the loop":
         text = "%s under a running asyncio loop, %.0f ms of CPU; after %d of them others waited"
@@ -5079,7 +5310,7 @@ def text_of(report, colour):
             question("%d. %s" % (number, QUESTIONS[about]), about),
             other_lines(about, report["counts"]),
         )
-        for number, about in enumerate(asked(report), 3)
+        for number, about in enumerate(further_questions(report), 3)
     ]
     parts = (
         [
@@ -5119,22 +5350,40 @@ TRIAL = (
 
 
 def loop_lines(report):
+    """Yield the lines on the event loop."""
     counts = report.get("counts")
-    if counts and (counts["under_loop"] or counts["blocked"]["times"]):
-        for line in asyncio_lines(counts):
-            yield line
-    elif counts and counts["stood"]["waits"]:
-        for line in greenlet_lines(counts["stood"]):
-            yield line
-    elif counts and counts["heartbeats"]:
-        pass  # told below
-    elif report["loop"] is None:
-        text = NO_LOOP
-        if not report["program"]:
-            text += " To see your program, name what does its imports: doctor.py -- module"
-            if report["loops_installed"]:
-                text += " (%s is installed here)" % " and ".join(report["loops_installed"])
-        yield wrapped(text)
+    lines = list(work_lines(report)) if counts else [no_loop_line(report)]
+    lines += list(trial_lines(report)) + [untried_line(report)]
+    lines += list(silence_lines(counts)) if counts else []
+    return [line for line in lines + [own_tls_line(report)] if line is not None]
+
+
+def work_lines(report):
+    """Return what a loop did while the program ran."""
+    counts = report["counts"]
+    if counts["under_loop"] or counts["blocked"]["times"]:
+        return asyncio_lines(counts)
+    if counts["stood"]["waits"]:
+        return greenlet_lines(counts["stood"])
+    if counts["heartbeats"]:
+        return []  # told below
+    return [no_loop_line(report)]
+
+
+def no_loop_line(report):
+    """Return that there is no loop of greenlets; None if there is one."""
+    if report["loop"] is not None:
+        return None
+    text = NO_LOOP
+    if not report["program"]:
+        text += " To see your program, name what does its imports: doctor.py -- module"
+        if report["loops_installed"]:
+            text += " (%s is installed here)" % " and ".join(report["loops_installed"])
+    return wrapped(text)
+
+
+def trial_lines(report):
+    """Yield what came of the trials of clients and of cures."""
     for row in report["clients"]:
         reason = " (%s)" % row["error"] if row["error"] else ""
         yield wrapped("%s: %s%s" % (row["client"], row["verdict"], reason))
@@ -5144,25 +5393,34 @@ def loop_lines(report):
     for row in report["cures"]:
         if row["wall_s"] is not None:
             yield wrapped("tried here: %(cure)s, %(verdict)s in %(wall_s).2f s" % row)
+
+
+def untried_line(report):
+    """Return why a loop was not tried, or is no matter; None if it was."""
+    counts = report.get("counts")
     if report.get("untried"):
         text = "%s was loaded, and could not be tried: %s. In a worker, call doctor.inside()."
-        yield wrapped(text % (report["loop"]["name"], report["untried"]))
-    elif report["loop"] and report["verdicts"]["event loop"] == DOES_NOT_APPLY:
+        return wrapped(text % (report["loop"]["name"], report["untried"]))
+    if report["loop"] and report["verdicts"]["event loop"] == DOES_NOT_APPLY:
         text = "%s has patched nothing here." % report["loop"]["name"]
         if counts and counts["connections"]:
             text += " No greenlet waited for a client: the connections were made in threads."
-        yield wrapped(text)
-    if counts:
-        for line in silence_lines(counts):
-            yield line
+        return wrapped(text)
+    return None
+
+
+def own_tls_line(report):
+    """Return what brings TLS of its own; None if nothing does."""
+    counts = report.get("counts")
     names = ", ".join(counts["own_tls"] if counts else report["own_tls"])
-    if names:
-        text = "%s: imported, and brings TLS of its own: its loads and handshakes are not counted. "
-        if counts and counts["heartbeats"]:
-            text += "A loop that it keeps waiting is seen by the heartbeat."
-        elif not counts:
-            text += "Whether it blocks the loop is told by a run alone: doctor.py run -- ..."
-        yield wrapped(text % names)
+    if not names:
+        return None
+    text = "%s: imported, and brings TLS of its own: its loads and handshakes are not counted. "
+    if counts and counts["heartbeats"]:
+        text += "A loop that it keeps waiting is seen by the heartbeat."
+    elif not counts:
+        text += "Whether it blocks the loop is told by a run alone: doctor.py run -- ..."
+    return wrapped(text % names)
 
 
 def silence_lines(counts):
@@ -5184,6 +5442,7 @@ def silence_lines(counts):
 
 
 def asyncio_lines(counts):
+    """Yield what kept a loop of asyncio or trio waiting."""
     blocked = counts["blocked"]
     loop, connections = blocked["by"], several(counts["under_loop"], "connection")
     yield wrapped("%s: %s made under a running loop" % (loop, connections))
@@ -5212,32 +5471,58 @@ def greenlet_lines(stalls):
 def count_lines(report):
     """Yield what a run counted, as lines."""
     counts = report["counts"]
+    text = trouble_of_connections(report)
+    if text:
+        yield wrapped(text)
+    yield wrapped(sentence_of_counts(counts))
+    if counts["dropped"] or counts["collected"] >= DROPPED_FROM:
+        text = "To count what is in use, the doctor had Python collect what refers to itself: that "
+        text += "alone freed %s and closed %s, of clients that the program had dropped."
+        numbers = several(counts["collected"], "context"), counts["dropped"]
+        yield wrapped(text % (numbers[0], several(numbers[1], "open connection")))
+    limit = limit_near(counts, report["share_stated"])
+    if limit is not None:
+        text = "That is about at the limit of %g %%: another run may come out otherwise."
+        text += " --share moves it." if limit == report["share_stated"] else ""
+        yield wrapped(text % limit)
+    for row in counts["clients"]:
+        yield wrapped(sentence_of_client(row))
+    ending = report["ended"]
+    if ending["raised"] or ending["why"] or ending["status"]:
+        reason = ending["raised"] or ending["why"] or "exit status %s" % ending["status"]
+        yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
+    for reason in counts["uncounted"] + counts["unprobed"]:
+        yield wrapped("Not all was counted: %s" % reason)
+
+
+def trouble_of_connections(report):
+    """Return what kept connections from being made or counted, in words; None if nothing."""
+    counts = report["counts"]
+    reasons = ["%s (%s)" % (failure, times(number)) for failure, number in counts["failures"][:3]]
     if counts["failures"] and not counts["handshakes"]:
-        reasons = [
-            "%s (%s)" % (failure, times(number)) for failure, number in counts["failures"][:3]
-        ]
         text = "No connection came through, so nothing can be told of loads. What they ended with: "
-        yield wrapped(text + ", ".join(reasons))
-    elif counts["connections"] == 0 and counts["loads"]:
-        yield wrapped(
+        return text + ", ".join(reasons)
+    if counts["connections"] == 0 and counts["loads"]:
+        return (
             "No TLS connection was made through ssl or pyOpenSSL: what was loaded served none. "
             "(Plain HTTP needs no context.)"
         )
-    elif counts["connections"] == 0:
-        yield wrapped(
+    if counts["connections"] == 0:
+        return (
             "No TLS connection was made through ssl or pyOpenSSL, so there is nothing to tell. The "
             "doctor knows %s; what brings its own TLS (pycurl, grpc) it cannot see."
-            % ", ".join(report["known_to_the_doctor"])
-        )
-    elif counts["failed"] and counts["handshakes"]:
-        reasons = [
-            "%s (%s)" % (failure, times(number)) for failure, number in counts["failures"][:3]
-        ]
-        text = "%d of %s did not come through: " % (
-            counts["failed"], several(counts["connections"], "connection"))  # fmt: skip
-        yield wrapped(text + (", ".join(reasons) or "nobody tells why"))
-    elif counts["handshakes"] == 0:
-        yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
+        ) % ", ".join(report["known_to_the_doctor"])
+    if counts["failed"] and counts["handshakes"]:
+        numbers = counts["failed"], several(counts["connections"], "connection")
+        text = "%d of %s did not come through: " % numbers
+        return text + (", ".join(reasons) or "nobody tells why")
+    if counts["handshakes"] == 0:
+        return "None of %s came through." % several(counts["connections"], "handshake")
+    return None
+
+
+def sentence_of_counts(counts):
+    """Return the counts of a run, in words."""
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
     text = "%s for %s; %d needed. " % (numbers + (min(counts["needed"], counts["connections"]),))
     if counts["loads"] > counts["needed"]:
@@ -5254,34 +5539,21 @@ def count_lines(report):
     if counts["handshakes"]:
         numbers = counts["handshake_ms"], counts["handshake_s"]
         text += " The handshakes took %.0f ms of CPU and %.2f s from begin to end." % numbers
-    yield wrapped(text)
-    if counts["dropped"] or counts["collected"] >= DROPPED_FROM:
-        text = "To count what is in use, the doctor had Python collect what refers to itself: that "
-        text += "alone freed %s and closed %s, of clients that the program had dropped."
-        numbers = several(counts["collected"], "context"), counts["dropped"]
-        yield wrapped(text % (numbers[0], several(numbers[1], "open connection")))
-    limit = limit_near(counts, report["share_stated"])
-    if limit is not None:
-        text = "That is about at the limit of %g %%: another run may come out otherwise."
-        text += " --share moves it." if limit == report["share_stated"] else ""
-        yield wrapped(text % limit)
-    for row in counts["clients"]:
-        name = row["client"] or "the program"
-        if row["through"] not in (None, row["client"]):
-            name += " (for %s)" % row["through"]
-        numbers = [several(row[key + "s"], key) for key in ("load", "connection", "context")]
-        text = "%s: %s, %s, %s" % tuple([name] + numbers)
-        text += ", at %s" % row["at"][0][0] if row["at"] else ""
-        yield wrapped(text)
-    ending = report["ended"]
-    if ending["raised"] or ending["why"] or ending["status"]:
-        reason = ending["raised"] or ending["why"] or "exit status %s" % ending["status"]
-        yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
-    for reason in counts["uncounted"] + counts["unprobed"]:
-        yield wrapped("Not all was counted: %s" % reason)
+    return text
+
+
+def sentence_of_client(row):
+    """Return what one client did, in words."""
+    name = row["client"] or "the program"
+    if row["through"] not in (None, row["client"]):
+        name += " (for %s)" % row["through"]
+    numbers = [several(row[key + "s"], key) for key in ("load", "connection", "context")]
+    text = "%s: %s, %s, %s" % tuple([name] + numbers)
+    return text + (", at %s" % row["at"][0][0] if row["at"] else "")
 
 
 def load_lines(report):
+    """Yield the lines on loads."""
     if "counts" in report:
         for line in count_lines(report):
             yield line
@@ -5318,6 +5590,7 @@ def load_lines(report):
 
 
 def http_lines(http):
+    """Yield the lines on HTTP."""
     if http["url"] is None:
         yield wrapped("not asked: --url https://... asks a server of yours")
     elif not http["clients"]:
@@ -5333,6 +5606,7 @@ def http_lines(http):
 
 
 def advice_lines(advice):
+    """Yield the lines on what to change."""
     for number, change in enumerate(advice, 1):
         yield wrapped(change["what"], "  %d. " % number)
         for name in ("remove", "add", "package", "saves", "chapter"):
@@ -5355,6 +5629,7 @@ def annotations(report):
 
 
 def escaped(text):
+    """Return a text as an annotation of GitHub's takes it."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -5387,12 +5662,13 @@ IN_A_ROW = 10
 
 
 def attach(pid, seconds, share):
-    """Return where a running process stands, read from outside: a dictionary with the looks, how
-    many of them found a greenlet blocked or a load under way, the stack that shows it, what read it
-    ("by"), and the exit status.
+    """Return where a running process stands, read from outside.
+
+    A dictionary: the looks, how many of them found a greenlet blocked or a load under way, the
+    stack that shows it, what read it ("by"), and the exit status.
     """
     if is_gone(pid):
-        raise Trouble("there is no process %d" % pid)
+        raise DoctorError("there is no process %d" % pid)
     stacks, tool = reader(pid)
     samples, busy, loop, deadline = [], 0, None, clock() + seconds
     failed, last_trouble, previous = 0, None, set()
@@ -5400,7 +5676,7 @@ def attach(pid, seconds, share):
         started = clock()
         try:
             threads = stacks()
-        except Trouble as trouble:  # perhaps because the process ran on while it was read
+        except DoctorError as trouble:  # perhaps because the process ran on while it was read
             failed, last_trouble = failed + 1, trouble
             if failed == IN_A_ROW:
                 raise
@@ -5417,7 +5693,7 @@ def attach(pid, seconds, share):
         busy += any(thread.get("active") for thread in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
     if not samples:
-        raise last_trouble or Trouble("process %d ended before anything was seen of it" % pid)
+        raise last_trouble or DoctorError("process %d ended before anything was seen of it" % pid)
     sightings = dict((sight, sum(sight in sample for sample in samples)) for sight, _, _ in SIGHTS)
     status = 2 if sightings["perhaps blocked"] >= 2 else 0
     loading = 100.0 * sightings["loading"] / max(busy, sightings["loading"], 1)
@@ -5436,9 +5712,7 @@ def attach(pid, seconds, share):
 
 
 def is_gone(pid):
-    """Return whether a process has ended; also one whose end nobody has taken note of (a
-    zombie).
-    """
+    """Return whether a process has ended, or is a zombie."""
     try:
         os.kill(pid, 0)
     except OSError as error:
@@ -5451,13 +5725,14 @@ def is_gone(pid):
 
 
 def reader(pid):
-    """Return (a function that tells the threads of a process, what it reads them with): Python
-    itself, from 3.14 on, if the process runs the same; else py-spy. Raises Trouble if there is
-    none.
+    """Return (a function that reads the threads of a process, what it reads them with).
 
-    It tells each thread's "frames", innermost first, and whether it is "active"; None for a process
-    that is gone. Nothing is executed in the process: what sys.remote_exec sends would have to wait
-    until a thread that is blocked runs on.
+    That is Python itself, from 3.14 on, if the process runs the same; else py-spy. The function
+    returns each thread's "frames", innermost first, and whether it is "active"; None for a
+    process that is gone. Nothing is executed in the process: what sys.remote_exec sends would
+    have to wait until a thread that is blocked runs on.
+
+    Raises DoctorError if there is no reader.
     """
     itself = own_reader(pid)
     if itself is not None:
@@ -5465,7 +5740,7 @@ def reader(pid):
     program = find_py_spy()
     if program is not None:
         return (lambda: stacks_of(program, pid)), "py-spy"
-    raise Trouble(
+    raise DoctorError(
         "py-spy is not here. `pip install py-spy`, then run this again, or look yourself: `py-spy "
         "dump --pid %d`, a few times. (From 3.14 on the doctor needs no py-spy, where it is run by "
         "the Python of the process, and may read it)" % pid
@@ -5485,6 +5760,7 @@ def own_reader(pid):
 
 
 def own_stacks_of(unwinder, pid):
+    """Return the threads of a process, as Python itself reads them; None if it is gone."""
     for _ in range(5):
         try:
             traces = unwinder.get_stack_trace()
@@ -5492,9 +5768,9 @@ def own_stacks_of(unwinder, pid):
         except (RuntimeError, OSError, UnicodeDecodeError) as error:  # it ran on while it was read
             if is_gone(pid):
                 return None
-            reason = told(error)
+            reason = describe(error)
     else:
-        raise Trouble("Python cannot read process %d (%s)" % (pid, reason))
+        raise DoctorError("Python cannot read process %d (%s)" % (pid, reason))
     return [
         {
             "active": is_active(pid, trace.thread_id),
@@ -5517,6 +5793,7 @@ def is_active(pid, thread):
 
 
 def find_py_spy():
+    """Return the path of py-spy; None if it is not installed."""
     folders = [os.path.dirname(os.path.abspath(sys.executable or ""))]
     folders += os.environ.get("PATH", "").split(os.pathsep)
     paths = [os.path.join(folder, name) for folder in folders for name in ("py-spy", "py-spy.exe")]
@@ -5524,6 +5801,7 @@ def find_py_spy():
 
 
 def stacks_of(program, pid):
+    """Return the threads of a process, as py-spy reads them; None if it is gone."""
     import subprocess
 
     command = [program, "dump", "--json", "--full-filenames", "--pid", str(pid)]
@@ -5535,7 +5813,7 @@ def stacks_of(program, pid):
     if is_gone(pid):
         return None
     lines = [line for line in errors.decode("utf-8", "replace").splitlines() if "rror:" in line]
-    raise Trouble(
+    raise DoctorError(
         "py-spy cannot read process %d (%s). It may need root: `sudo %s dump --pid %d`"
         % (pid, "; ".join(lines)[:200] or "it gave no reason", program, pid)
     )
@@ -5551,8 +5829,7 @@ def has_gevent(pid):
 
 
 def kind_of(thread, loop):
-    """Return what a thread's stack (its "frames", innermost first) is caught at, as in SIGHTS, or
-    None.
+    """Return what a thread is caught at, as in SIGHTS, by its stack; None if at nothing.
 
     A greenlet's stack begins with its own function. One that begins with a module is the main
     program, and no greenlet perhaps; one that begins in `threading` blocks its own thread only.
@@ -5580,6 +5857,7 @@ def kind_of(thread, loop):
 
 
 def stack_of(thread):
+    """Return a thread's stack as a value that can be compared."""
     return tuple((frame["filename"], frame["line"], frame["name"]) for frame in thread["frames"])
 
 
@@ -5597,8 +5875,10 @@ def keeps_loop(thread, loop):
 
 
 def in_greenlet(frames, files, loop):
-    """Return whether a stack is that of a greenlet: eventlet's begin in its own files, gevent's,
-    which are compiled there, with the function that was spawned.
+    """Return whether a stack is that of a greenlet.
+
+    Those of eventlet begin in its own files; those of gevent, whose files are compiled, with
+    the function that was spawned.
     """
     if "/eventlet/" in files[-1]:
         return True
@@ -5608,15 +5888,14 @@ def in_greenlet(frames, files, loop):
 
 
 def is_standard(path):
-    """Return whether a file is the standard library's ssl.py or socket.py, and none of a
-    package.
-    """
+    """Return whether a file is the standard library's ssl.py or socket.py."""
     packages = ("site-packages", "dist-packages", "/gevent/", "/eventlet/")
     ours = path.endswith(("/ssl.py", "/socket.py"))
     return ours and not any(package in path for package in packages)
 
 
 def attach_text(results):
+    """Return what `attach` found, as people read it."""
     loaded = {True: "loaded", False: "not loaded", None: "nobody can see whether it is loaded"}
     lines = ["process %(pid)d, %(looks)d looks, by %(by)s" % results]
     lines.append("  gevent: %s" % loaded[results["gevent"]])
@@ -5666,22 +5945,22 @@ class Examination(Record):
     OPTIONAL = ("untried", "known", "imported_s", "examined_s", "counts", "ended", "tried")
 
 
-def examine_apart(spec):
-    """Return the Examination of the program, made in a process of its own. Raises Trouble.
+def examine_apart(options):
+    """Return the Examination of the program, made in a process of its own. Raises DoctorError.
 
     What is asked is the first line of a file beside the server's, what was found is the last.
     """
     import shutil
 
     server, address = start_server()
-    program, path = None, os.path.join(os.path.dirname(address["ca"]), "said")
-    patience = spec["patience"] or PATIENCE_S
+    program, path = None, os.path.join(os.path.dirname(address["ca"]), "examination")
+    patience = options["patience"] or PATIENCE_S
     try:
         require_listening(address)
-        spec = dict(spec, patience=patience)
+        options = dict(options, patience=patience)
         with open(path, "w") as file:
-            file.write(json.dumps(dict(spec, server=address, phase="start")) + "\n")
-        program = begin("--examine", path)
+            file.write(json.dumps(dict(options, server=address, phase="start")) + "\n")
+        program = spawn_self("--child-examine", path)
         server.stdin.write(("%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
         limit = clock() + patience + 1
@@ -5690,12 +5969,12 @@ def examine_apart(spec):
         with open(path) as file:
             last = json.loads(file.readlines()[-1])
         if server.poll() is not None:
-            raise Trouble(SERVER_GONE % server.returncode)
+            raise DoctorError(SERVER_GONE % server.returncode)
     except EnvironmentError as error:
         # Without the server its pipe is closed, and its folder may be gone.
         if error.errno != 32 and server.poll() is None:
             raise
-        raise Trouble(SERVER_GONE % server.wait())
+        raise DoctorError(SERVER_GONE % server.wait())
     finally:
         if program is not None:
             end_group(program.pid)
@@ -5705,10 +5984,10 @@ def examine_apart(spec):
         stop_server(server)
         shutil.rmtree(os.path.dirname(path), ignore_errors=True)  # also of a server that was killed
     if "trouble" in last:
-        raise Trouble(last["trouble"])
+        raise DoctorError(last["trouble"])
     if "phase" in last:
-        name = spec["program"] or "the examination"
-        raise Trouble(reason_of_end(name, last["phase"], program.returncode))
+        name = options["program"] or "the examination"
+        raise DoctorError(reason_of_end(name, last["phase"], program.returncode))
     return Examination(**last)
 
 
@@ -5734,7 +6013,7 @@ def reason_of_end(name, phase, status):
     return (text + " Name a module that only imports.") % (name, moment, status)
 
 
-def examine_here(address, spec, watch=None):
+def examine_here(address, options, watch=None):
     """Return the Examination of this process.
 
     watch: what saw the program's imports, in a process that is ours: cures may be tried there,
@@ -5749,7 +6028,7 @@ def examine_here(address, spec, watch=None):
     with warnings.catch_warnings() if watch else Unchanged():
         if watch:
             warnings.simplefilter("ignore")
-        examination, blocked = try_loop(server, spec, watch, imported)
+        examination, blocked = try_loop(server, options, watch, imported)
         if watch:
             examination.loads = check_loads(server, imported, watch, deadline)
             examination.load_ms = cost_of_a_load(examination.loads, watch)
@@ -5762,7 +6041,7 @@ def examine_here(address, spec, watch=None):
         for name in ("no_proxy", "NO_PROXY"):
             os.environ.pop(name, None)
         os.environ.update(watch.environ)
-    examination.http = check_http(spec["url"], imported)
+    examination.http = check_http(options["url"], imported)
     examination.known, examination.examined_s = clients, round(clock() - started, 2)
     return examination
 
@@ -5778,6 +6057,7 @@ class Unchanged(object):
 
 
 def imported_modules():
+    """Return the modules of the clients that can be asked, of those that are imported."""
     return set(client.module for client in clients_with_sessions() if loaded(client.module))
 
 
@@ -5792,11 +6072,11 @@ def known_clients():
     )
 
 
-def try_loop(server, spec, watch, imported):
+def try_loop(server, options, watch, imported):
     """Return (an Examination with what is known of the event loop, the client that is blocked)."""
     loop, patched = find_loop()
     examination = Examination(
-        program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
+        program=options["program"], python=sys.version.split()[0], openssl=openssl(),
         provides=provides(), injections=watch.injections if watch else [],
         loads_at_import=watch and len(watch.loads),
         loops_installed=[name for name in PATCHES if is_installed(name)],
@@ -5804,7 +6084,7 @@ def try_loop(server, spec, watch, imported):
     )  # fmt: skip
     by_loop = []
     if loop:
-        used = own_code_uses(loop.__name__, spec["program"])
+        used = own_code_uses(loop.__name__, options["program"])
         examination.loop = {"name": loop.__name__, "patched": patched, "used": used}
         by_loop = check_loop(loop, patched, server, imported, watch)
     examination.clients = [row for _, row in by_loop]
@@ -5812,12 +6092,12 @@ def try_loop(server, spec, watch, imported):
     return examination, blocked[0] if blocked else None
 
 
-def examine_end(spec):
+def examine_end(options):
     """Return the Examination of what the program has left behind at its end, in its process."""
-    if find_loop()[0] and spec["server"]["https"] is None:
-        raise Trouble("the doctor cannot listen on 127.0.0.1, which its trials need")
-    server = Server(spec["server"])
-    examination, blocked = try_loop(server, spec, None, imported_modules())
+    if find_loop()[0] and options["server"]["https"] is None:
+        raise DoctorError("the doctor cannot listen on 127.0.0.1, which its trials need")
+    server = Server(options["server"])
+    examination, blocked = try_loop(server, options, None, imported_modules())
     if blocked:  # the program has done its work: its process may be changed
         examination.cures = try_cures(loaded(examination.loop["name"]), blocked, server)
     examination.known, examination.certificates = known_clients(), certificates_of_a_load()
@@ -5825,11 +6105,12 @@ def examine_end(spec):
 
 
 def examine(path):
-    """Run the process of the examined program: read the parameters, and write lines of JSON after
-    them, the last of them the results; then end, whatever the program has left running.
+    """Run the process of the examined program, and end, whatever it has left running.
+
+    It reads the options, and writes lines of JSON after them; the last is the Examination.
     """
     with open(path) as file:
-        spec = json.loads(file.readline())
+        options = json.loads(file.readline())
     out, pid = open(path, "a"), os.getpid()
     os.dup2(2, 1)  # what the program prints is no part of the report
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -5846,20 +6127,20 @@ def examine(path):
 
     try:
         answer(phase=phase)
-        end_after(spec["patience"], TooLong)
-        if spec["program"]:
+        end_after(options["patience"], TooLongError)
+        if options["program"]:
             with watch:
-                import_program(spec["program"], spec["arguments"])
+                import_program(options["program"], options["arguments"])
         imported_s, phase = round(clock() - started, 2), "examination"
         # Whatever happens to the process that started this.
-        end_after(max(1, int(spec["patience"] - (clock() - started))))
+        end_after(max(1, int(options["patience"] - (clock() - started))))
         answer(phase=phase)
         if os.getpid() == pid:
-            examination = examine_here(spec["server"], spec, watch)
+            examination = examine_here(options["server"], options, watch)
             examination.imported_s = imported_s
             answer(**examination.as_dict())
     except BaseException as error:
-        answer(trouble=trouble_of(error, spec, phase))
+        answer(trouble=trouble_of(error, options, phase))
     try:
         sys.stdout.flush()
     finally:
@@ -5874,19 +6155,19 @@ def inside(stream=None, **options):
     options: url. Blocks for some seconds. Where it cannot look it says why, in a report that has
     "trouble" and the exit status 2.
     """
-    spec = dict(defaults(), program="this process", **options)
+    options = dict(defaults(), program="this process", **options)
     try:
         server, address = start_server()
         try:
-            report = judge(examine_here(require_listening(address), spec), spec)
+            report = judge(examine_here(require_listening(address), options), options)
         finally:
             stop_server(server)
-    except Trouble as trouble:
+    except DoctorError as trouble:
         text = trouble.args[0]
         verdicts = dict.fromkeys(("event loop", "certificate loads"), CANNOT_TELL)
-        say("doctor: %s." % text, stream)
+        print_line("doctor: %s." % text, stream)
         return {"trouble": text, "verdicts": verdicts, "exit_status": 2}
-    say(text_of(report, False), stream)
+    print_line(text_of(report, False), stream)
     return report
 
 
@@ -5921,12 +6202,12 @@ def in_threads(fetch, number):
 
 
 def try_changes(examination, address):
-    """Return {client: what the change was seen to save} for each client that repeats its loads; for
-    contexts that the program makes itself, under ITS_OWN.
+    """Return {client: what the change was seen to save} for clients that repeat their loads.
 
-    A value: {"connections", "at_once" (as many as in the run), "now": {"loads", "cpu_ms"}, "then":
-    the same, "with" (the client that made them: another where the doctor does not know the
-    program's)}. Left out is whatever could not be tried.
+    For contexts that the program makes itself, under ITS_OWN. A value: {"connections",
+    "at_once" (as many as in the run), "now": {"loads", "cpu_ms"}, "then": the same, "with" (the
+    client that made them: another if the doctor does not know the program's)}. What could not
+    be tried is left out.
     """
     tried, late = {}, any(row["by"] == "truststore" for row in examination.provides)
     for row in examination.counts["clients"]:
@@ -5936,62 +6217,75 @@ def try_changes(examination, address):
         shared = client in ("requests", "botocore") and is_shared(row, examination.counts)
         keeps = row["kept"] or shared
         is_known = client_named(client).trial or [module for module, _ in row["by"]] == ["ssl"]
-        spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
+        trial = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
         awaits = bool(client_named(client).awaiting_trial) and 2 * row["awaits"] > row["loads"]
-        spec.update(late=late, awaits=awaits)
-        spec.update(wanted=min(at_once(row), MOST_AT_ONCE))
+        trial.update(late=late, awaits=awaits)
+        trial.update(wanted=min(at_once(row), MOST_AT_ONCE))
         if client == "requests" and row["closed"].get("program", 0) >= 2:
-            try_one(tried, dict(spec, client="connection-close", rounds=n, wanted=1, awaits=False))
+            try_one(tried, dict(trial, client="connection-close", rounds=n, wanted=1, awaits=False))
         if repeats and is_known and not keeps and client not in tried:
-            try_one(tried, dict(spec, client=client, rounds=n))
+            try_one(tried, dict(trial, client=client, rounds=n))
         places = row["wanted"].get("full", 0)
         if repeats and client == "requests" and "full" in wanting(row) and places <= MOST_AGAIN:
-            spec = dict(spec, wanted=places, size=row["size"]["full"])
+            trial = dict(trial, wanted=places, size=row["size"]["full"])
             rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // places))
-            try_one(tried, dict(spec, client="larger-pool", rounds=rounds, awaits=False))
+            try_one(tried, dict(trial, client="larger-pool", rounds=rounds, awaits=False))
     return tried
 
 
-def try_one(tried, spec):
+def try_one(tried, trial):
     """Add to what was tried what came of one trial, if it came to something."""
     import time
 
-    path = os.path.join(spec["address"]["folder"], "trial")
+    path = os.path.join(trial["address"]["folder"], "trial")
     with open(path, "w") as file:
-        file.write(json.dumps(spec))
+        file.write(json.dumps(trial))
     environ, deadline = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
     with open(os.devnull, "w") as nowhere:
-        process = begin("--try", path, environ=environ, stdout=nowhere, stderr=nowhere)
+        process = spawn_self("--child-try", path, environ=environ, stdout=nowhere, stderr=nowhere)
     while process.poll() is None and clock() < deadline:
         time.sleep(0.01)
     if process.poll() is None:
         process.kill()
     if process.wait() == 0:
         with open(path) as file:
-            tried[spec["client"]] = json.loads(file.read())
+            tried[trial["client"]] = json.loads(file.read())
 
 
 def try_change(path):
     """Run one trial, as its process; return the exit status, 0 if it came to something."""
     with open(path) as file:
-        spec = json.loads(file.read())
+        trial = json.loads(file.read())
+    result = measure_trial(trial)
+    if result is None:
+        return 1
+    has_to_save = trial["wanted"] == 1 or trial["client"] in ("larger-pool", "connection-close")
+    if has_to_save and result["then"]["loads"] >= result["now"]["loads"]:
+        return 1
+    with open(path, "w") as file:
+        file.write(json.dumps(result))
+    return 0
+
+
+def measure_trial(trial):
+    """Return what came of a trial, as in `try_changes`; None if it could not be made."""
     events = []
     probes = Probes(events.append).install()
-    number, rounds, kinds = spec["wanted"], spec["rounds"], ("last", "kept")
-    module, repeating, keeping = trial_functions(spec)
-    if spec["client"] == "larger-pool":
+    number, rounds, kinds = trial["wanted"], trial["rounds"], ("last", "kept")
+    module, repeating, keeping = trial_functions(trial)
+    if trial["client"] == "larger-pool":
         kinds = ("kept", "kept")
     elif number > 1:
         rounds = max(1, min(MOST_ROUNDS, rounds // number))
-    trust = bundle(spec["trust"], spec["address"]["folder"])
+    trust = bundle(trial["trust"], trial["address"]["folder"])
     if trust is None or not try_import(module):
-        return 1
-    if spec["late"] and try_import("truststore"):  # as in the program
+        return None
+    if trial["late"] and try_import("truststore"):  # as in the program
         loaded("truststore").inject_into_ssl()
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ[name] = trust
-    url = "https://%s:%d/%s/" % (HOST, spec["address"]["https"], AT_ONCE_S if number > 1 else 0)
-    result = {"connections": rounds * number, "at_once": number, "with": spec["client"]}
+    url = "https://%s:%d/%s/" % (HOST, trial["address"]["https"], AT_ONCE_S if number > 1 else 0)
+    result = {"connections": rounds * number, "at_once": number, "with": trial["client"]}
     if (module, repeating, keeping) == CONTEXTS:
         result["with"] = "http.client"
 
@@ -5999,7 +6293,7 @@ def try_change(path):
         """Return what some rounds took, or None if a reply was another than the one asked for."""
         del events[:]
         started_ms = process_ms()
-        fetch = fetcher(spec, prepare, url + kind, trust)
+        fetch = fetcher(trial, prepare, url + kind, trust)
         for _ in range(rounds):
             replies = fetch()
             replies = replies if isinstance(replies, list) else [replies]
@@ -6013,40 +6307,31 @@ def try_change(path):
     first = [measure(prepare, kind, 1) for prepare, kind in functions]
     result["now"], result["then"] = [measure(prepare, kind, rounds) for prepare, kind in functions]
     probes.remove()
-    if None in first + [result["now"], result["then"]]:
-        return 1
-    has_to_save = number == 1 or spec["client"] in ("larger-pool", "connection-close")
-    if has_to_save and result["then"]["loads"] >= result["now"]["loads"]:
-        return 1
-    with open(path, "w") as file:
-        file.write(json.dumps(result))
-    return 0
+    return None if None in first + [result["now"], result["then"]] else result
 
 
-def trial_functions(spec):
+def trial_functions(trial):
     """Return (module, function that loads again, function that does not), as `Client.trial`."""
-    if spec["client"] == "connection-close":
+    if trial["client"] == "connection-close":
         return CLOSING
-    if spec["client"] == "larger-pool":
-        sizes = (spec["size"], spec["wanted"])
+    if trial["client"] == "larger-pool":
+        sizes = (trial["size"], trial["wanted"])
         functions = [lambda url, _, size=size: with_places(url, size) for size in sizes]
         return ("requests",) + tuple(functions)
-    client = client_named(spec["client"])
-    return (client.awaiting_trial if spec["awaits"] else client.trial) or CONTEXTS
+    client = client_named(trial["client"])
+    return (client.awaiting_trial if trial["awaits"] else client.trial) or CONTEXTS
 
 
-def fetcher(spec, prepare, url, trust):
+def fetcher(trial, prepare, url, trust):
     """Return a function that fetches, as many times at once as in the run."""
-    number = spec["wanted"]
-    if spec["awaits"]:
+    number = trial["wanted"]
+    if trial["awaits"]:
         return prepare(url, trust, number)
     return in_threads(prepare(url, trust), number) if number > 1 else prepare(url, trust)
 
 
 def bundle(trust, folder):
-    """Return a file of the certificates that the program loaded, and the doctor's; None if
-    unknown.
-    """
+    """Return a file of the certificates that the program loaded, and the doctor's, or None."""
     if trust == "system":
         import ssl
 
@@ -6098,6 +6383,7 @@ def one_context_of_a_line(module):
 
 
 def no_injection(module):
+    """Have pyOpenSSL's injection do nothing."""
     module.inject_into_urllib3 = lambda: None
 
 
@@ -6150,8 +6436,9 @@ def apply_first(changes):
 
 
 def changes_in(report):
-    """Return the names of the changes that a report asks for and that can be applied: clients,
-    "injected", and loops that are to patch.
+    """Return the names of the changes that a report asks for and that can be applied.
+
+    They are clients, "injected", and loops that are to patch.
     """
     ids = [change["id"] for change in report["advice"]]
     changes = [name for name in ill_clients(report) if change_named(name)]
@@ -6184,19 +6471,22 @@ def ill_clients(report):
 
 
 def its_own(row):
-    """Return what contexts are called that no client makes: those that the program's own lines
-    make, by create_default_context, can be made once from outside.
+    """Return what contexts are called that no client makes.
+
+    Those that the program's own lines make, by create_default_context, can be made once from
+    outside.
     """
     return ITS_OWN if row["default"] == row["contexts"] else "the program's other contexts"
 
 
 def run_again(report, run):
-    """Return what came out when the program ran again with what its report asks for, beside what
-    was promised: {"changes", "left" (clients that cannot be changed from outside), "why" (nothing
-    ran, or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises": rows of
-    {"client", "promised", "loads"}, "kept" (None: none was made)}.
+    """Return what came out when the program ran again with what its report asks for.
 
-    run: a function of the changes that makes the second report.
+    A dictionary: "changes", "left" (clients that cannot be changed from outside), "why"
+    (nothing ran, or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises":
+    rows of {"client", "promised", "loads"}, "kept" (None: no promise was made).
+
+    run: makes the second report, given the changes.
     """
     result, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
     result["left"] = sorted(set(ill_clients(report)) - set(changes))
@@ -6209,7 +6499,7 @@ def run_again(report, run):
             "the doctor cannot make this change from outside: make it, and run the doctor again"
         )
         return dict(result, why=reason if keeps or report["advice"] else "nothing is to be changed")
-    say("running the program again, with the change (%s)" % ", ".join(changes))
+    print_line("running the program again, with the change (%s)" % ", ".join(changes))
     second = run(changes)
     for name in ("loads", "cpu_ms"):
         result[name] = [report["counts"][name], second["counts"][name]]
@@ -6244,6 +6534,7 @@ def by_client(report):
 
 
 def again_lines(comparison):
+    """Yield the lines of a report on the second run."""
     if comparison["left"] and comparison["changes"]:
         text = "%s: cannot be changed from outside, so nothing is promised."
         yield wrapped(text % ", ".join(comparison["left"]))
@@ -6302,8 +6593,8 @@ finally:
 """
 
 
-def run_apart(spec):
-    """Return the Examination of a run of the program in a process of its own. Raises Trouble.
+def run_apart(options):
+    """Return the Examination of a run of the program in a process of its own. Raises DoctorError.
 
     It runs as its user would start it; with "changes" among the options, with these, as `again` has
     them.
@@ -6312,32 +6603,32 @@ def run_apart(spec):
     """
     server, address = start_server()
     folder, program = address["folder"], None
-    signals, handlers = hear()  # before there is a program that could be left behind
+    signals, handlers = catch_signals()  # before there is a program that could be left behind
     events = os.path.join(folder, "events")
     try:
-        path = os.path.join(folder, "spec")
+        path = os.path.join(folder, "options")
         with open(path, "w") as file:
-            children = in_children(folder, events, [str(change) for change in spec["changes"]])
-            file.write(json.dumps(dict(spec, server=address, events=events, children=children)))
+            children = in_children(folder, events, [str(change) for change in options["changes"]])
+            file.write(json.dumps(dict(options, server=address, events=events, children=children)))
         environ = dict(os.environ)
-        program = begin("--run", path, environ=environ, stdout=2)
+        program = spawn_self("--child-run", path, environ=environ, stdout=2)
         server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
-        reason, number = wait_for(program, spec["patience"], signals)
-        hear_no_more(handlers)
+        reason, number = wait_for(program, options["patience"], signals)
+        restore_signals(handlers)
         last = read_events(events)
         if reason:
             end_those(set(event["pid"] for event in last) - set([program.pid]))
         if number and not any(event["is"] in TELLS for event in last):
-            raise Trouble(INTERRUPTED, 128 + number)
-        examination = examination_of(last, spec, program.returncode, reason)
+            raise DoctorError(INTERRUPTED, 128 + number)
+        examination = examination_of(last, options, program.returncode, reason)
         examination.ended["signal"] = number
-        may_try = address["https"] and not spec["changes"]
-        if may_try and verdict_on(examination.counts, spec["share"]) == REPEATED:
+        may_try = address["https"] and not options["changes"]
+        if may_try and verdict_on(examination.counts, options["share"]) == REPEATED:
             examination.tried = try_changes(examination, address)
         return examination
     finally:
-        hear_no_more(handlers)
+        restore_signals(handlers)
         if program is not None and program.poll() is None:
             program.kill()
             program.wait()
@@ -6387,28 +6678,34 @@ def is_there(pid):
         return False
 
 
-def hear():
-    """Note the signals that would end the doctor. Returns the list of those that came, and the
-    handlers that were there before.
+def catch_signals():
+    """Note the signals that would end the doctor.
+
+    Returns the list of those that came, and the handlers that were there before.
     """
     signals = []
     numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
     numbers = [
         number for number in numbers if number and signal.getsignal(number) != signal.SIG_IGN
     ]
-    handler = lambda number, _: signals.append(number)  # noqa: E731
-    return signals, [(number, signal.signal(number, handler)) for number in numbers]
+
+    def note(number, _):
+        signals.append(number)
+
+    return signals, [(number, signal.signal(number, note)) for number in numbers]
 
 
-def hear_no_more(handlers):
+def restore_signals(handlers):
+    """Put back the handlers that `catch_signals` returned."""
     for number, handler in handlers:
         signal.signal(number, handler)
 
 
 def wait_for(program, patience, signals):
-    """Wait until the program has ended. A signal that would end the doctor ends it; a second one
-    ends it at once. signals: see `hear`. Returns why it ended before its time, or None, and the
-    number of the signal, or None.
+    """Wait until the program has ended; return (why before its time, the signal's number).
+
+    None for either if there is none. A signal that would end the doctor ends the program; a
+    second one ends it at once. signals: see `catch_signals`.
     """
     limit = clock() + patience if patience else None
     reason, kill_at, passed = None, None, 0
@@ -6446,17 +6743,17 @@ def read_events(path):
     return events
 
 
-def examination_of(events, spec, status, reason):
+def examination_of(events, options, status, reason):
     """Return the Examination of a run that has ended with a status, or for a reason."""
     examination = Examination(
-        program=" ".join([spec["program"]] + spec["arguments"]),
+        program=" ".join([options["program"]] + options["arguments"]),
         http={"url": None, "offers": None, "clients": [], "requests": 0},
     )
     by_kind = {}
     for event in events:
         by_kind.setdefault(event["is"], []).append(event)
     if "trouble" in by_kind:
-        raise Trouble(by_kind["trouble"][0]["why"])
+        raise DoctorError(by_kind["trouble"][0]["why"])
     for event in by_kind.get("found", []):
         for name in set(event["found"]) - set(["program", "injections", "http"]):
             setattr(examination, name, event["found"][name])
@@ -6532,18 +6829,18 @@ def count_here(path, changes=()):
 def run_program(path):
     """Run the program, as its process, and then look at its event loop, if it has one."""
     with open(path) as file:
-        spec = json.loads(file.read())
-    probes, pid = count_here(spec["events"], spec["changes"]), os.getpid()
+        options = json.loads(file.read())
+    probes, pid = count_here(options["events"], options["changes"]), os.getpid()
     status = 0
     try:
-        run = prepared(spec)
-    except Trouble as trouble:
+        run = prepare_run(options)
+    except DoctorError as trouble:
         probes.note("trouble", why=trouble.args[0])
         return 2
-    os.environ["PYTHONPATH"] = str(spec["children"])
+    os.environ["PYTHONPATH"] = str(options["children"])
     probes.note("start")
     try:
-        apply_first(spec["changes"])
+        apply_first(options["changes"])
         run()
     except SystemExit as error:
         status = error.code
@@ -6555,7 +6852,7 @@ def run_program(path):
         while isinstance(getattr(inner, "exceptions", None), tuple):  # a group tells who waited
             inner = inner.exceptions[0]
         innermost = trace if inner is error else inner.__traceback__
-        probes.note("raised", why="%s, at %s" % (told(inner), place_of(innermost)))
+        probes.note("raised", why="%s, at %s" % (describe(inner), place_of(innermost)))
         if not PY2:
             value = value.with_traceback(trace)
         sys.excepthook(kind, value, trace)
@@ -6565,15 +6862,16 @@ def run_program(path):
     started_ms = process_ms()
     try:
         probes.active = False
-        probes.note("found", found=examine_end(spec).as_dict())
+        probes.note("found", found=examine_end(options).as_dict())
     except BaseException as error:
-        probes.note("untried", why=told(error))
+        probes.note("untried", why=describe(error))
     probes.active = True
     probes.note("trial", ms=process_ms() - started_ms)
     return status
 
 
 def is_ours(trace):
+    """Return whether a traceback's frame is of the doctor, or of what runs a program."""
     path = trace.tb_frame.f_code.co_filename
     return path == OWN_FILE or path.startswith("<frozen") or os.path.basename(path) == "runpy.py"
 
@@ -6591,41 +6889,58 @@ def place_of(trace):
     return (own_places or places)[-1]
 
 
-def prepared(spec):
-    """Return a function that runs the program as Python would; sys.argv and sys.path are ready for
-    it.
+def prepare_run(options):
+    """Return a function that runs the program as Python would; sys.argv and sys.path are ready.
 
-    Raises Trouble for what cannot be run.
+    Raises DoctorError for what cannot be run.
     """
-    name, arguments = spec["program"], list(spec["arguments"])
+    name, arguments = options["program"], list(options["arguments"])
     if PY2:  # whose command lines are bytes
         name, arguments = name.encode("utf-8"), [argument.encode("utf-8") for argument in arguments]
-    path = name if os.path.exists(name) else None
-    if path is None and not spec["module"] and os.sep not in name:
-        path = console_script(name)
-    folder = os.getcwd()
-    if path is not None and not spec["module"]:
-        path = os.path.abspath(path)
-        is_whole = os.path.isdir(path) or is_archive(path)
-        folder = path if is_whole else os.path.dirname(os.path.realpath(path))
-    if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
-        sys.path[0] = folder
-    elif folder == path:
-        sys.path.insert(0, folder)
-    for module_name in OWN_IMPORTS:
-        if os.path.exists(os.path.join(folder, module_name + ".py")):
-            sys.modules.pop(module_name, None)
-    kept.append(sys.modules["__main__"])
+    path = None if options["module"] else path_of(name)
+    folder = os.getcwd() if path is None else folder_of(path)
+    prepare_imports(folder, folder == path)
+    held_modules.append(sys.modules["__main__"])
     main = type(sys)("__main__")
-    main.__builtins__ = kept[0].__builtins__
+    main.__builtins__ = held_modules[0].__builtins__
     main.__spec__ = main.__loader__ = None
-    if spec["module"] or path is None:
+    if path is None:
         sys.argv = [name] + arguments
-        return module_run(name, main, spec["module"])
+        return prepare_module(name, main)
     sys.argv = [name if path == os.path.abspath(name) else path] + arguments
     if folder == path:
         sys.modules["__main__"] = main
         return lambda: run_as_main("__main__", False)
+    return prepare_script(path, main)
+
+
+def path_of(name):
+    """Return the absolute path of a script or of a console script; None if there is none."""
+    path = name if os.path.exists(name) else None
+    if path is None and os.sep not in name:
+        path = console_script(name)
+    return None if path is None else os.path.abspath(path)
+
+
+def folder_of(path):
+    """Return what a program's imports are looked for in first; an archive is a folder itself."""
+    is_whole = os.path.isdir(path) or is_archive(path)
+    return path if is_whole else os.path.dirname(os.path.realpath(path))
+
+
+def prepare_imports(folder, is_whole):
+    """Have the program's imports be looked for in a folder first, as Python has."""
+    if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
+        sys.path[0] = folder
+    elif is_whole:
+        sys.path.insert(0, folder)
+    for module_name in OWN_IMPORTS:
+        if os.path.exists(os.path.join(folder, module_name + ".py")):
+            sys.modules.pop(module_name, None)
+
+
+def prepare_script(path, main):
+    """Return a function that runs a script as a module. Raises DoctorError if it is none."""
     try:
         with open(path, "rb") as file:
             text = file.read()
@@ -6634,7 +6949,7 @@ def prepared(spec):
         if isinstance(error, SyntaxError):
             error.__traceback__ = None  # of the line, and not of the doctor, as Python tells it
             sys.excepthook(type(error), error, None)
-        raise Trouble("%s is no program of this Python (%s)" % (short(path), told(error)))
+        raise DoctorError("%s is no program of this Python (%s)" % (short(path), describe(error)))
     main.__file__ = path
     sys.modules["__main__"] = main
 
@@ -6645,16 +6960,14 @@ def prepared(spec):
 
 
 #: So that Python 2.7 does not empty what the doctor's functions need.
-kept = []
+held_modules = []
 
 
-def module_run(name, main, is_module):
-    """Return a function that runs a module as `python -m` does, or calls
-    `package.module:function`.
-    """
+def prepare_module(name, main):
+    """Return a function that runs a module as `python -m` does, or calls module:function."""
     module, colon, function = name.partition(":")
-    if not re_name(module) or (colon and not re_name(function)):
-        raise Trouble(
+    if not match_name(module) or (colon and not match_name(function)):
+        raise DoctorError(
             "there is no program %r: name a script, a console script, -m and a module, or "
             "package.module:function (of standard input: /dev/stdin)" % readable(name)
         )
@@ -6679,13 +6992,15 @@ def module_run(name, main, is_module):
     return call
 
 
-def re_name(text):
+def match_name(text):
+    """Return whether a text is a name with dots, as a match or None."""
     import re
 
     return re.match(r"[^\W\d]\w*(\.[^\W\d]\w*)*$", text)
 
 
 def run_as_main(module, alter):
+    """Run a module as __main__."""
     import runpy
 
     try:
@@ -6718,7 +7033,7 @@ def console_script(name):
             if head.startswith(b"#!") and b"python" in head:
                 return path
             if not head.startswith(b"#!"):
-                raise Trouble(
+                raise DoctorError(
                     "%s is no Python program, and the doctor counts in Python alone: name the "
                     "script itself" % readable(path)
                 )
@@ -6802,58 +7117,79 @@ def schema():
 
 
 def parse(arguments):
-    """Return the command line as a dictionary like `defaults`. Raises Trouble."""
+    """Return the options of a command line, as `defaults` has them. Raises DoctorError."""
+    options, words = defaults(), list(arguments)
+    if "--" in words:
+        words, program = words[: words.index("--")], words[words.index("--") + 1 :]
+        words = take_program(options, words, program)
+    if words[:1] == ["run"]:
+        raise DoctorError("run needs a program: doctor.py run -- program.py arguments")
+    if words[:1] == ["attach"]:
+        if not "".join(words[1:2]).isdigit():
+            raise DoctorError("attach needs the number of a process: doctor.py attach PID")
+        options["attach"], words = int(words[1]), words[2:]
+    take_options(options, words)
+    if options["again"] and not options["run"]:
+        raise DoctorError("--again is for a run: doctor.py run --again -- program.py")
+    return options
+
+
+def take_program(options, words, program):
+    """Put the program, which is what follows --, into the options; return the other words."""
+    if not program:
+        raise DoctorError("after -- comes a module or a script")
+    if words[:1] == ["run"]:
+        options["run"], words = True, words[1:]
+        options["python"], program = without_python(program)
+        if program[0] == "-m":
+            options["module"], program = True, program[1:]
+    if not program:
+        raise DoctorError("after -m comes a module")
+    options["program"], options["arguments"] = program[0], program[1:]
+    return words
+
+
+def take_options(options, words):
+    """Put what the words of a command line ask for into the options."""
     import getopt
 
-    spec, options = defaults(), list(arguments)
-    if "--" in options:
-        options, program = options[: options.index("--")], options[options.index("--") + 1 :]
-        if not program:
-            raise Trouble("after -- comes a module or a script")
-        if options[:1] == ["run"]:
-            spec["run"], options = True, options[1:]
-            spec["python"], program = without_python(program)
-            if program[0] == "-m":
-                spec["module"], program = True, program[1:]
-        if not program:
-            raise Trouble("after -m comes a module")
-        spec["program"], spec["arguments"] = program[0], program[1:]
-    if options[:1] == ["run"]:
-        raise Trouble("run needs a program: doctor.py run -- program.py arguments")
-    if options[:1] == ["attach"]:
-        if not "".join(options[1:2]).isdigit():
-            raise Trouble("attach needs the number of a process: doctor.py attach PID")
-        spec["attach"], options = int(options[1]), options[2:]
     try:
         names = ["json", "github", "again", "url=", "fail-on="] + [name + "=" for name in NUMBERS]
-        chosen, rest = getopt.getopt(options, "", names)
+        chosen, rest = getopt.getopt(words, "", names)
     except getopt.GetoptError as error:
-        raise Trouble(str(error))
+        raise DoctorError(str(error))
     if rest:
-        raise Trouble("%r is not known; a program is named after --" % rest[0])
+        raise DoctorError("%r is not known; a program is named after --" % rest[0])
     for option, text in chosen:
-        name, wants = option[2:], "an address that begins with https://"
+        name = option[2:]
         try:
-            if name in NUMBERS:
-                kind, _, limit = NUMBERS[name]
-                wants = "a number above 0, up to %d" % limit
-                value = 0 < kind(text) <= limit and kind(text)
-            elif name == "fail-on":
-                wants = "what exits with 1: " + ", ".join(sorted(FAILS))
-                name, value = "fail_on", text.split(",")
-                value = set(value) <= set(FAILS) and value
-            else:
-                value = name in ("json", "github", "again") or (
-                    text.startswith(("https://", "http://")) and parts_of(text)[0] and text
-                )
+            value, wants = value_of(name, text)
         except ValueError:
-            value = None
+            value, wants = None, wants_of_number(name)
         if not value:
-            raise Trouble("%s takes %s" % (option, wants))
-        spec[name] = value
-    if spec["again"] and not spec["run"]:
-        raise Trouble("--again is for a run: doctor.py run --again -- program.py")
-    return spec
+            raise DoctorError("%s takes %s" % (option, wants))
+        options[name.replace("-", "_")] = value
+
+
+def value_of(name, text):
+    """Return (the value of an option, or what is no value; what it takes, in words)."""
+    if name in NUMBERS:
+        kind, _, limit = NUMBERS[name]
+        return 0 < kind(text) <= limit and kind(text), wants_of_number(name)
+    if name == "fail-on":
+        names = text.split(",")
+        return set(names) <= set(FAILS) and names, "what exits with 1: " + ", ".join(sorted(FAILS))
+    if name == "url":
+        is_address = text.startswith(("https://", "http://")) and parts_of(text)[0]
+        return is_address and text, "an address that begins with https://"
+    return True, ""
+
+
+def wants_of_number(name):
+    """Return what an option takes that is a number; of another, what an address is."""
+    if name not in NUMBERS:
+        return "an address that begins with https://"
+    return "a number above 0, up to %d" % NUMBERS[name][2]
 
 
 def without_python(program):
@@ -6867,17 +7203,18 @@ def without_python(program):
     return next((path for path in paths if os.access(path, os.X_OK)), None), program[1:]
 
 
-def other_python(spec):
-    """Return the Python that runs the program of a run, if that is another than this one, or None:
-    the one that is named, or that of a console script.
+def other_python(options):
+    """Return the Python that runs the program of a run, if that is another than this one.
+
+    It is the one that is named, or that of a console script; else None.
     """
-    python = spec["python"]
-    if python is None and not spec["module"]:
+    python = options["python"]
+    if python is None and not options["module"]:
         try:
-            path = spec["program"] if os.path.isfile(spec["program"]) else None
-            with open(path or console_script(spec["program"]) or os.devnull, "rb") as file:
+            path = options["program"] if os.path.isfile(options["program"]) else None
+            with open(path or console_script(options["program"]) or os.devnull, "rb") as file:
                 line = file.readline(300)
-        except (EnvironmentError, Trouble):
+        except (EnvironmentError, DoctorError):
             return None
         match = re.match(b"#! *(/[^ ]*python[0-9.]*) *\n", line)
         python = match.group(1).decode("utf-8") if match else None
@@ -6893,58 +7230,84 @@ def other_python(spec):
     return None if is_same else python
 
 
+#: What this file does in the processes that it starts: never typed by a person.
+CHILD_COMMANDS = {
+    "--child-serve": lambda _: serve(),
+    "--child-examine": lambda words: examine(words[0]),
+    "--child-try": lambda words: try_change(words[0]),
+    "--child-run": lambda words: run_child(words),
+}
+#: The program's own Python was started for this command line.
+CHOSEN = "--child-chosen"
+
+
+def run_child(words):
+    """Run the program; what it compiles is kept, as it would be without the doctor."""
+    sys.dont_write_bytecode = False
+    return run_program(words[0])
+
+
 def main(arguments):
+    """Run a command line; return the exit status."""
     sys.dont_write_bytecode = True
-    if arguments[:1] == ["--serve"]:
-        return serve()
-    if arguments[:1] == ["--examine"]:
-        examine(arguments[1])
-    if arguments[:1] == ["--try"]:
-        return try_change(arguments[1])
-    if arguments[:1] == ["--run"]:
-        sys.dont_write_bytecode = False
-        return run_program(arguments[1])
-    if arguments[:1] in (["-h"], ["--help"]):
+    command = "".join(arguments[:1])
+    if command in CHILD_COMMANDS:
+        return CHILD_COMMANDS[command](arguments[1:])
+    if command in ("-h", "--help"):
         print(__doc__.strip())
-        return 0
-    if arguments[:1] == ["--version"]:
+    elif command == "--version":
         print("doctor %s, Python %s" % (VERSION, sys.version.split()[0]))
-        return 0
-    if arguments[:1] == ["--schema"]:
+    elif command == "--schema":
         print(json.dumps(schema(), indent=1, sort_keys=True))
-        return 0
-    spec, chosen = None, arguments[:1] == ["--chosen"]
+    else:
+        return report_on(arguments)
+    return 0
+
+
+def report_on(arguments):
+    """Do what a command line asks for, and print its report; return the exit status."""
+    options, is_chosen = None, arguments[:1] == [CHOSEN]
     try:
-        spec = parse(arguments[1:] if chosen else arguments)
-        if spec["run"] and not chosen and other_python(spec):
+        options = parse(arguments[1:] if is_chosen else arguments)
+        if options["run"] and not is_chosen and other_python(options):
             sys.stdout.flush()
-            python = other_python(spec)
-            os.execv(python, [python, OWN_FILE, "--chosen"] + list(arguments))
-        if spec["attach"] is None:
-            report = judge((run_apart if spec["run"] else examine_apart)(spec), spec)
-            if spec["again"]:
-                run = lambda changes: judge(run_apart(dict(spec, changes=changes)), spec)  # noqa: E731
-                report["again"] = run_again(report, run)
-            plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
-            text = text_of(report, sys.stdout.isatty() and not plain)
-        else:
-            report = attach(spec["attach"], spec["seconds"], spec["share"])
-            text = attach_text(report)
-    except (Trouble, KeyboardInterrupt) as trouble:
+            python = other_python(options)
+            os.execv(python, [python, OWN_FILE, CHOSEN] + list(arguments))
+        report, text = attach_to(options) if options["attach"] is not None else examined(options)
+    except (DoctorError, KeyboardInterrupt) as trouble:
         text = trouble.args[0] if trouble.args else "interrupted; nothing is left running"
-        text += "" if spec else ". --help says more"
+        text += "" if options else ". --help says more"
         status = trouble.args[1] if len(trouble.args) > 1 else 2
-        spec, report = spec or defaults(), {"trouble": text, "exit_status": status}
-    if spec["github"]:
+        options, report = options or defaults(), {"trouble": text, "exit_status": status}
+    if options["github"]:
         for line in annotations(report):
-            say(line, sys.stderr if spec["json"] else sys.stdout)
-    if spec["json"]:
+            print_line(line, sys.stderr if options["json"] else sys.stdout)
+    if options["json"]:
         print(json.dumps(dict(report, version=VERSION), sort_keys=True))
     elif "trouble" in report:
-        say("doctor: %s." % text.rstrip("."))
+        print_line("doctor: %s." % text.rstrip("."))
     else:
-        say(text, sys.stdout)
+        print_line(text, sys.stdout)
     return report["exit_status"]
+
+
+def attach_to(options):
+    """Return (the report on a running process, its text)."""
+    report = attach(options["attach"], options["seconds"], options["share"])
+    return report, attach_text(report)
+
+
+def examined(options):
+    """Return (the report on a program that is run or imported, its text)."""
+    report = judge((run_apart if options["run"] else examine_apart)(options), options)
+    if options["again"]:
+
+        def run(changes):
+            return judge(run_apart(dict(options, changes=changes)), options)
+
+        report["again"] = run_again(report, run)
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return report, text_of(report, sys.stdout.isatty() and not plain)
 
 
 def start():

@@ -439,7 +439,7 @@ def _ciphers() -> str | None:
     return getattr(_ssl, "DEFAULT_CIPHERS", None) if _release(_versions[1]) < (2,) else None
 
 
-class _OwnContext(Exception):
+class _OwnContext(Exception):  # noqa: N818, RUF100  # a reason, no error
     """Why a connection makes its own context; few different ones, since they are counted."""
 
 

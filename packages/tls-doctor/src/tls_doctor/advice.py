@@ -335,62 +335,88 @@ def place_in(places):
 
 
 def advice_on_counts(examination, verdict):
-    """Yield the advice on a run's loads, first what risks nothing."""
+    """Return the advice on a run's loads, first what risks nothing."""
     rows = [row for row in examination.counts["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
-    injected = is_injected(examination)
-    for change in advice_on_closings(examination):
-        yield change
+    advice = list(advice_on_closings(examination))
     for row in rows:
-        larger, keep = larger_pool(row), keep_one(row)
-        if row["client"] in ("requests", "botocore") and is_shared(row, examination.counts):
-            keep = None  # one Session for many connections: it is kept
-        if row["client"] != "requests" and larger:
-            keep = None
-        through = library_between(row)
-        place = ", called by %s" % through if through else ""
-        place += ", from %s" % row["at"][0][0] if row["at"] else ""
-        loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
-        names = dict(row, where=place, loads=loads)
-        names["client"] = row["client"] or "The program"
-        by_truststore = any("truststore" in module for module, _ in row["by"])
-        nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
-        if injected and nothing_to_keep:
-            names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
-            yield advise("loads-late", once=", without the injection,", **names)
-            continue
-        if by_truststore and not injected:  # a client that is kept would load as often
-            line = "context = ssl.create_default_context()  # on Linux; once, for all"
-            yield advise("loads-late", line=line, remove="", instead="", once="", **names)
-            continue
-        for name, pair in ("keep-one", keep), ("larger-pool", larger):
-            if pair is None:
-                continue
+        advice += advice_on_row(examination, row, verdict)
+    for host in examination.counts["http2"]:
+        names = dict(host, line=client_named(host["client"]).multiplexed)
+        names["client"] = host["client"] or "A client"
+        advice.append(advise("one-connection", **names))
+    return advice + advice_on_openssl(examination, rows) + advice_on_sharing(examination, rows)
+
+
+def advice_on_row(examination, row, verdict):
+    """Return the advice on one client that loads again and again."""
+    injected = is_injected(examination)
+    larger, keep = larger_pool(row), keep_one(row)
+    if row["client"] in ("requests", "botocore") and is_shared(row, examination.counts):
+        keep = None  # one Session for many connections: it is kept
+    if row["client"] != "requests" and larger:
+        keep = None
+    names = names_of(row)
+    nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
+    if injected and nothing_to_keep:
+        names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
+        return [advise("loads-late", once=", without the injection,", **names)]
+    if not injected and any("truststore" in module for module, _ in row["by"]):
+        # A client that is kept would load as often.
+        line = "context = ssl.create_default_context()  # on Linux; once, for all"
+        return [advise("loads-late", line=line, remove="", instead="", once="", **names)]
+    advice = []
+    for name, pair in ("keep-one", keep), ("larger-pool", larger):
+        if pair is not None:
             line, sentence = pair
             if injected:
                 sentence += " (truststore loads the system's once more in each handshake.)"
             tried = (examination.tried or {}).get(trial_of(name, row))
-            if verdict == REPEATED and not tried:
-                sentence += " What that saves could not be tried, so nothing is promised."
-            saves = saves_of(tried) if tried else ""
-            if tried and tried["then"]["loads"] >= tried["now"]["loads"]:
-                sentence, saves = sentence + NO_FEWER % tried["at_once"], ""
-            yield advise(name, saves, **dict(names, line=line, sentence=sentence))
-    for host in examination.counts["http2"]:
-        line = client_named(host["client"]).multiplexed
-        yield advise("one-connection", **dict(host, line=line, client=host["client"] or "A client"))
-    # pyOpenSSL brings another OpenSSL than Python's.
+            note, saves = promise_of(tried, verdict)
+            advice.append(advise(name, saves, **dict(names, line=line, sentence=sentence + note)))
+    return advice
+
+
+def names_of(row):
+    """Return what sentences say of one client: its row, with what it did and where in words."""
+    through = library_between(row)
+    place = ", called by %s" % through if through else ""
+    place += ", from %s" % row["at"][0][0] if row["at"] else ""
+    loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
+    return dict(row, where=place, loads=loads, client=row["client"] or "The program")
+
+
+def promise_of(tried, verdict):
+    """Return (what is to be said of a trial beside, what it saved), in words."""
+    if not tried:
+        note = " What that saves could not be tried, so nothing is promised."
+        return note if verdict == REPEATED else "", ""
+    if tried["then"]["loads"] >= tried["now"]["loads"]:
+        return NO_FEWER % tried["at_once"], ""
+    return "", saves_of(tried)
+
+
+def advice_on_openssl(examination, rows):
+    """Return the advice to use another OpenSSL, if loads with this one are costly."""
     costly = [row for row in rows if row["loads"] >= DEAR_LOADS_FROM]
     costly = [row for row in costly if row["load_ms"] >= DEAR_FROM_MS * row["loads"]]
     modules = [module for row in costly for module, _ in row["by"]]
+    # pyOpenSSL brings another OpenSSL than Python's.
     names = set("pyOpenSSL" if module.startswith("OpenSSL") else "ssl" for module in modules)
-    if any(" 3.0." in str(examination.openssl.get(name)) for name in names):
-        yield advise("another-openssl")
+    is_costly = any(" 3.0." in str(examination.openssl.get(name)) for name in names)
+    return [advise("another-openssl")] if is_costly else []
+
+
+def advice_on_sharing(examination, rows):
+    """Return the advice to share a context, where that works."""
     python = tuple(int(part) for part in examination.python.split(".")[:2])
-    if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not injected:
-        cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
-        yield advise("share-context", line=cure)
+    if is_injected(examination) or python < (3, 7):
+        return []
+    if not any(row["client"] == "requests" for row in rows):
+        return []
+    cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
+    return [advise("share-context", line=cure)]
 
 
 def keep_one(row):

@@ -10,8 +10,8 @@ from .changes import one_of_each
 from .clients import client_named
 from .counts import is_shared
 from .left_behind import is_library
-from .probes import says_close
-from .words import say, several, wrapped
+from .probed import says_close
+from .words import print_line, several, wrapped
 
 #: More than a program has threads, or hosts.
 PLACES = 1000
@@ -164,7 +164,7 @@ def run_again(report, run):
             "the doctor cannot make this change from outside: make it, and run the doctor again"
         )
         return dict(result, why=reason if keeps or report["advice"] else "nothing is to be changed")
-    say("running the program again, with the change (%s)" % ", ".join(changes))
+    print_line("running the program again, with the change (%s)" % ", ".join(changes))
     second = run(changes)
     for name in ("loads", "cpu_ms"):
         result[name] = [report["counts"][name], second["counts"][name]]

@@ -9,10 +9,10 @@ import sys
 import time
 
 from .advice import chapter
-from .basis import Trouble, clock
+from .basis import DoctorError, clock
 from .heartbeat import RESTS
 from .loads import LOADS
-from .words import readable, short, told, wrapped
+from .words import describe, readable, short, wrapped
 
 #: Where the standard library waits for a reply or a handshake.
 READS = ("read", "recv", "recv_into", "readinto", "do_handshake")
@@ -46,7 +46,7 @@ def attach(pid, seconds, share):
     stack that shows it, what read it ("by"), and the exit status.
     """
     if is_gone(pid):
-        raise Trouble("there is no process %d" % pid)
+        raise DoctorError("there is no process %d" % pid)
     stacks, tool = reader(pid)
     samples, busy, loop, deadline = [], 0, None, clock() + seconds
     failed, last_trouble, previous = 0, None, set()
@@ -54,7 +54,7 @@ def attach(pid, seconds, share):
         started = clock()
         try:
             threads = stacks()
-        except Trouble as trouble:  # perhaps because the process ran on while it was read
+        except DoctorError as trouble:  # perhaps because the process ran on while it was read
             failed, last_trouble = failed + 1, trouble
             if failed == IN_A_ROW:
                 raise
@@ -71,7 +71,7 @@ def attach(pid, seconds, share):
         busy += any(thread.get("active") for thread in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
     if not samples:
-        raise last_trouble or Trouble("process %d ended before anything was seen of it" % pid)
+        raise last_trouble or DoctorError("process %d ended before anything was seen of it" % pid)
     sightings = dict((sight, sum(sight in sample for sample in samples)) for sight, _, _ in SIGHTS)
     status = 2 if sightings["perhaps blocked"] >= 2 else 0
     loading = 100.0 * sightings["loading"] / max(busy, sightings["loading"], 1)
@@ -110,7 +110,7 @@ def reader(pid):
     process that is gone. Nothing is executed in the process: what sys.remote_exec sends would
     have to wait until a thread that is blocked runs on.
 
-    Raises Trouble if there is no reader.
+    Raises DoctorError if there is no reader.
     """
     itself = own_reader(pid)
     if itself is not None:
@@ -118,7 +118,7 @@ def reader(pid):
     program = find_py_spy()
     if program is not None:
         return (lambda: stacks_of(program, pid)), "py-spy"
-    raise Trouble(
+    raise DoctorError(
         "py-spy is not here. `pip install py-spy`, then run this again, or look yourself: `py-spy "
         "dump --pid %d`, a few times. (From 3.14 on the doctor needs no py-spy, where it is run by "
         "the Python of the process, and may read it)" % pid
@@ -146,9 +146,9 @@ def own_stacks_of(unwinder, pid):
         except (RuntimeError, OSError, UnicodeDecodeError) as error:  # it ran on while it was read
             if is_gone(pid):
                 return None
-            reason = told(error)
+            reason = describe(error)
     else:
-        raise Trouble("Python cannot read process %d (%s)" % (pid, reason))
+        raise DoctorError("Python cannot read process %d (%s)" % (pid, reason))
     return [
         {
             "active": is_active(pid, trace.thread_id),
@@ -191,7 +191,7 @@ def stacks_of(program, pid):
     if is_gone(pid):
         return None
     lines = [line for line in errors.decode("utf-8", "replace").splitlines() if "rror:" in line]
-    raise Trouble(
+    raise DoctorError(
         "py-spy cannot read process %d (%s). It may need root: `sudo %s dump --pid %d`"
         % (pid, "; ".join(lines)[:200] or "it gave no reason", program, pid)
     )

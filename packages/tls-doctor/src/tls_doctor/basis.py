@@ -138,7 +138,7 @@ def nothing():
     return None
 
 
-class Trouble(Exception):
+class DoctorError(Exception):
     """Why the doctor cannot tell; the text says what to do next."""
 
 
@@ -156,7 +156,7 @@ PATIENCE_S = 90
 
 def defaults():
     """Return the options of a command line that names none."""
-    spec = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
-    spec.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
-    spec.update(again=False, changes=[])
-    return dict(spec, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))
+    options = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
+    options.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
+    options.update(again=False, changes=[])
+    return dict(options, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))

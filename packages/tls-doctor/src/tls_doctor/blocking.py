@@ -20,7 +20,7 @@ from .basis import (
     RAN_ON_TO,
     STOOD_STILL_FROM,
     UNPATCHED,
-    Trouble,
+    DoctorError,
     clock,
 )
 from .clients import (
@@ -33,7 +33,7 @@ from .clients import (
 )
 from .left_behind import injected, is_library, loaded, provider, try_import, urllib3_module
 from .sessions import Aiohttp
-from .words import told
+from .words import describe
 
 #: Event loops that patch, and the line that does it.
 PATCHES = {
@@ -79,8 +79,8 @@ def own_code_uses(package, program):
 def request_once(client, server, scheme, delay_s, trial):
     """Make one request over a new connection; return (the trial's peak, the socket's class).
 
-    The peak is the most requests that the server had in hand at once. Raises Trouble for any
-    answer but the right one: a failed request is no timing.
+    The peak is the most requests that the server had in hand at once. Raises DoctorError for
+    any answer but the right one: a failed request is no timing.
     """
     session = client.session(server.ca)
     try:
@@ -89,7 +89,9 @@ def request_once(client, server, scheme, delay_s, trial):
         session.close()
     answer = json.loads(body.decode("ascii")) if status == 200 else {}
     if answer.get("trial") != trial:
-        raise Trouble("the doctor's server was asked, and something else answered (%s)" % status)
+        raise DoctorError(
+            "the doctor's server was asked, and something else answered (%s)" % status
+        )
     return answer["peak"], kind
 
 
@@ -105,7 +107,7 @@ def one_trial(loop, client, server, scheme, delay_s, n):
         try:
             peaks.append(request_once(client, server, scheme, delay_s, trial)[0])
         except Exception as error:
-            errors.append(told(error))
+            errors.append(describe(error))
 
     def beat():
         while len(peaks + errors) < n:
@@ -117,7 +119,7 @@ def one_trial(loop, client, server, scheme, delay_s, n):
         (task.join if loop.__name__ == "gevent" else task.wait)()
     beats.append(clock())
     wall_s = beats[-1] - beats[0]
-    gaps = [later - earlier - BEAT_S for earlier, later in zip(beats, beats[1:])]  # noqa: RUF007
+    gaps = [later - earlier - BEAT_S for earlier, later in zip(beats, beats[1:])]
     return dict(
         requests=n, delay_s=delay_s, wall_s=round(wall_s, 4),
         effective_concurrency=round(n * delay_s / wall_s, 3),
@@ -172,7 +174,7 @@ def check_client(loop, patched, client, server, imported):
         row["https"] = try_out(loop, client, server, "https")
         row["http"] = try_out(loop, client, server, "http")
     except Exception as error:
-        return dict(row, verdict=CANNOT_TELL, error=told(error))
+        return dict(row, verdict=CANNOT_TELL, error=describe(error))
     secure, plain = row["https"]["verdict"], row["http"]["verdict"]
     row["error"] = row["https"]["error"] or row["http"]["error"]
     row["verdict"] = secure

@@ -13,23 +13,23 @@ from .basis import (
     CANNOT_TELL,
     ENOUGH_S,
     PATIENCE_S,
+    DoctorError,
     Record,
-    Trouble,
     clock,
     defaults,
     nothing,
 )
 from .blocking import PATCHES, check_loop, find_loop, is_trapped, own_code_uses, try_cures
 from .clients import OWN_TLS, PACKAGES, clients_with_sessions
-from .importing import TooLong, end_after, import_program, trouble_of
+from .importing import TooLongError, end_after, import_program, trouble_of
 from .judging import judge
 from .left_behind import is_installed, loaded, openssl, provides
 from .loads import Watch, certificates_of_a_load, check_loads, cost_of_a_load
-from .processes import begin, end_group
+from .processes import end_group, spawn_self
 from .report import text_of
 from .server import Server, require_listening, start_server, stop_server
 from .which_http import check_http
-from .words import say
+from .words import print_line
 
 
 class Examination(Record):
@@ -64,22 +64,22 @@ class Examination(Record):
     OPTIONAL = ("untried", "known", "imported_s", "examined_s", "counts", "ended", "tried")
 
 
-def examine_apart(spec):
-    """Return the Examination of the program, made in a process of its own. Raises Trouble.
+def examine_apart(options):
+    """Return the Examination of the program, made in a process of its own. Raises DoctorError.
 
     What is asked is the first line of a file beside the server's, what was found is the last.
     """
     import shutil
 
     server, address = start_server()
-    program, path = None, os.path.join(os.path.dirname(address["ca"]), "said")
-    patience = spec["patience"] or PATIENCE_S
+    program, path = None, os.path.join(os.path.dirname(address["ca"]), "examination")
+    patience = options["patience"] or PATIENCE_S
     try:
         require_listening(address)
-        spec = dict(spec, patience=patience)
+        options = dict(options, patience=patience)
         with open(path, "w") as file:
-            file.write(json.dumps(dict(spec, server=address, phase="start")) + "\n")
-        program = begin("--examine", path)
+            file.write(json.dumps(dict(options, server=address, phase="start")) + "\n")
+        program = spawn_self("--child-examine", path)
         server.stdin.write(("%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
         limit = clock() + patience + 1
@@ -88,12 +88,12 @@ def examine_apart(spec):
         with open(path) as file:
             last = json.loads(file.readlines()[-1])
         if server.poll() is not None:
-            raise Trouble(SERVER_GONE % server.returncode)
+            raise DoctorError(SERVER_GONE % server.returncode)
     except EnvironmentError as error:
         # Without the server its pipe is closed, and its folder may be gone.
         if error.errno != 32 and server.poll() is None:
             raise
-        raise Trouble(SERVER_GONE % server.wait())
+        raise DoctorError(SERVER_GONE % server.wait())
     finally:
         if program is not None:
             end_group(program.pid)
@@ -103,10 +103,10 @@ def examine_apart(spec):
         stop_server(server)
         shutil.rmtree(os.path.dirname(path), ignore_errors=True)  # also of a server that was killed
     if "trouble" in last:
-        raise Trouble(last["trouble"])
+        raise DoctorError(last["trouble"])
     if "phase" in last:
-        name = spec["program"] or "the examination"
-        raise Trouble(reason_of_end(name, last["phase"], program.returncode))
+        name = options["program"] or "the examination"
+        raise DoctorError(reason_of_end(name, last["phase"], program.returncode))
     return Examination(**last)
 
 
@@ -132,7 +132,7 @@ def reason_of_end(name, phase, status):
     return (text + " Name a module that only imports.") % (name, moment, status)
 
 
-def examine_here(address, spec, watch=None):
+def examine_here(address, options, watch=None):
     """Return the Examination of this process.
 
     watch: what saw the program's imports, in a process that is ours: cures may be tried there,
@@ -147,7 +147,7 @@ def examine_here(address, spec, watch=None):
     with warnings.catch_warnings() if watch else Unchanged():
         if watch:
             warnings.simplefilter("ignore")
-        examination, blocked = try_loop(server, spec, watch, imported)
+        examination, blocked = try_loop(server, options, watch, imported)
         if watch:
             examination.loads = check_loads(server, imported, watch, deadline)
             examination.load_ms = cost_of_a_load(examination.loads, watch)
@@ -160,7 +160,7 @@ def examine_here(address, spec, watch=None):
         for name in ("no_proxy", "NO_PROXY"):
             os.environ.pop(name, None)
         os.environ.update(watch.environ)
-    examination.http = check_http(spec["url"], imported)
+    examination.http = check_http(options["url"], imported)
     examination.known, examination.examined_s = clients, round(clock() - started, 2)
     return examination
 
@@ -191,11 +191,11 @@ def known_clients():
     )
 
 
-def try_loop(server, spec, watch, imported):
+def try_loop(server, options, watch, imported):
     """Return (an Examination with what is known of the event loop, the client that is blocked)."""
     loop, patched = find_loop()
     examination = Examination(
-        program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
+        program=options["program"], python=sys.version.split()[0], openssl=openssl(),
         provides=provides(), injections=watch.injections if watch else [],
         loads_at_import=watch and len(watch.loads),
         loops_installed=[name for name in PATCHES if is_installed(name)],
@@ -203,7 +203,7 @@ def try_loop(server, spec, watch, imported):
     )  # fmt: skip
     by_loop = []
     if loop:
-        used = own_code_uses(loop.__name__, spec["program"])
+        used = own_code_uses(loop.__name__, options["program"])
         examination.loop = {"name": loop.__name__, "patched": patched, "used": used}
         by_loop = check_loop(loop, patched, server, imported, watch)
     examination.clients = [row for _, row in by_loop]
@@ -211,12 +211,12 @@ def try_loop(server, spec, watch, imported):
     return examination, blocked[0] if blocked else None
 
 
-def examine_end(spec):
+def examine_end(options):
     """Return the Examination of what the program has left behind at its end, in its process."""
-    if find_loop()[0] and spec["server"]["https"] is None:
-        raise Trouble("the doctor cannot listen on 127.0.0.1, which its trials need")
-    server = Server(spec["server"])
-    examination, blocked = try_loop(server, spec, None, imported_modules())
+    if find_loop()[0] and options["server"]["https"] is None:
+        raise DoctorError("the doctor cannot listen on 127.0.0.1, which its trials need")
+    server = Server(options["server"])
+    examination, blocked = try_loop(server, options, None, imported_modules())
     if blocked:  # the program has done its work: its process may be changed
         examination.cures = try_cures(loaded(examination.loop["name"]), blocked, server)
     examination.known, examination.certificates = known_clients(), certificates_of_a_load()
@@ -229,7 +229,7 @@ def examine(path):
     It reads the options, and writes lines of JSON after them; the last is the Examination.
     """
     with open(path) as file:
-        spec = json.loads(file.readline())
+        options = json.loads(file.readline())
     out, pid = open(path, "a"), os.getpid()
     os.dup2(2, 1)  # what the program prints is no part of the report
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -246,20 +246,20 @@ def examine(path):
 
     try:
         answer(phase=phase)
-        end_after(spec["patience"], TooLong)
-        if spec["program"]:
+        end_after(options["patience"], TooLongError)
+        if options["program"]:
             with watch:
-                import_program(spec["program"], spec["arguments"])
+                import_program(options["program"], options["arguments"])
         imported_s, phase = round(clock() - started, 2), "examination"
         # Whatever happens to the process that started this.
-        end_after(max(1, int(spec["patience"] - (clock() - started))))
+        end_after(max(1, int(options["patience"] - (clock() - started))))
         answer(phase=phase)
         if os.getpid() == pid:
-            examination = examine_here(spec["server"], spec, watch)
+            examination = examine_here(options["server"], options, watch)
             examination.imported_s = imported_s
             answer(**examination.as_dict())
     except BaseException as error:
-        answer(trouble=trouble_of(error, spec, phase))
+        answer(trouble=trouble_of(error, options, phase))
     try:
         sys.stdout.flush()
     finally:
@@ -274,17 +274,17 @@ def inside(stream=None, **options):
     options: url. Blocks for some seconds. Where it cannot look it says why, in a report that has
     "trouble" and the exit status 2.
     """
-    spec = dict(defaults(), program="this process", **options)
+    options = dict(defaults(), program="this process", **options)
     try:
         server, address = start_server()
         try:
-            report = judge(examine_here(require_listening(address), spec), spec)
+            report = judge(examine_here(require_listening(address), options), options)
         finally:
             stop_server(server)
-    except Trouble as trouble:
+    except DoctorError as trouble:
         text = trouble.args[0]
         verdicts = dict.fromkeys(("event loop", "certificate loads"), CANNOT_TELL)
-        say("doctor: %s." % text, stream)
+        print_line("doctor: %s." % text, stream)
         return {"trouble": text, "verdicts": verdicts, "exit_status": 2}
-    say(text_of(report, False), stream)
+    print_line(text_of(report, False), stream)
     return report

@@ -32,7 +32,7 @@ class Turns(object):
     """A loop that counts its turns as it takes them."""
 
     def __init__(self, name, waits):
-        self.by, self.waits, self.turns = name, waits, 0
+        self.name, self.waits, self.turns = name, waits, 0
 
     def turn(self):
         """Return how many turns the loop has taken."""
@@ -46,7 +46,7 @@ class Beats(object):
     """
 
     def __init__(self, name, waits, schedule):
-        self.by, self.waits, self.ask = name, waits, schedule
+        self.name, self.waits, self.schedule = name, waits, schedule
         self.turns, self.wanted = 0, 0
 
     def turn(self):
@@ -54,7 +54,7 @@ class Beats(object):
         if self.turns == self.wanted:
             self.wanted += 1
             try:
-                self.ask(self.beat)
+                self.schedule(self.beat)
             except Exception:  # it is being closed
                 self.turns = self.wanted
                 raise
@@ -68,7 +68,7 @@ class Beats(object):
 class Greenlets(object):
     """The loop of a hub of gevent's."""
 
-    by = "gevent"
+    name = "gevent"
 
     def __init__(self, hub):
         self.hub = weakref.ref(hub)
@@ -122,9 +122,9 @@ class Heartbeat(object):
         number = os.getpid() if thread == self.main else None
         self.numbers[thread] = self.number_of() if self.number_of else number
         self.loops[thread] = loop
-        if (os.getpid(), loop.by) not in self.noted:
-            self.noted.add((os.getpid(), loop.by))
-            self.probes.note("heartbeat", by=loop.by)
+        if (os.getpid(), loop.name) not in self.noted:
+            self.noted.add((os.getpid(), loop.name))
+            self.probes.note("heartbeat", by=loop.name)
         self.look_on()
 
         def leave():
@@ -146,7 +146,7 @@ class Heartbeat(object):
         if self.loops and self.looking is None and self.probes.active:
             self.looking, self.stop = os.getpid(), False
             try:
-                self.begin(self.look, ())
+                self.begin(self.watch_all, ())
             except Exception:  # no thread is to be had
                 self.looking = None
 
@@ -156,7 +156,7 @@ class Heartbeat(object):
         while self.looking == os.getpid() and clock() < deadline:
             sleep(BEAT_S / 10)
 
-    def look(self):
+    def watch_all(self):
         """Look at the loops again and again, in a thread of its own."""
         previous, thread_ms = clock(), getattr(time, "thread_time", None)
         idle = 0
@@ -219,7 +219,7 @@ class Heartbeat(object):
         waited_s = silence.s - used
         if waited_s >= SILENT_FROM_S and not importing:
             values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=origin)
-            self.probes.note("silence", by=loop.by, **values)
+            self.probes.note("silence", by=loop.name, **values)
 
     def wants_processor(self, thread):
         """Return whether a thread has a processor or waits for one; False if nobody tells."""

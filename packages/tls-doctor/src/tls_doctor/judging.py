@@ -40,7 +40,7 @@ from .counts import (
 RISKS_NOTHING = ("connection-close", "keep-one", "larger-pool")
 
 
-def judge(examination, spec):
+def judge(examination, options):
     """Return the report on an examination: with verdicts, advice, the exit status and its basis.
 
     Only a run has "counts"; without, the loads are advice, and the exit status says nothing of
@@ -55,7 +55,7 @@ def judge(examination, spec):
         loop = worst(
             [judge_loop(examination), judge_greenlets(examination), judge_asyncio(examination)]
         )
-        loads = verdict_on(counts, spec["share"])
+        loads = verdict_on(counts, options["share"])
         if judge_asyncio(examination) == BLOCKED:
             advice += advice_on_waits(examination)
         other_verdicts = {
@@ -66,9 +66,8 @@ def judge(examination, spec):
             other_verdicts = dict.fromkeys(other_verdicts, DOES_NOT_APPLY)
             further = advice_on_failures(examination)
         else:
-            further = advice_on_others(examination, other_verdicts) + list(
-                advice_on_counts(examination, loads)
-            )
+            further = advice_on_others(examination, other_verdicts)
+            further += advice_on_counts(examination, loads)
         # What risks nothing comes first.
         advice += sorted(further, key=lambda change: change["id"] not in RISKS_NOTHING)
     else:
@@ -84,7 +83,7 @@ def judge(examination, spec):
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(other_verdicts)
-    statuses = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in spec["fail_on"]]
+    statuses = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in options["fail_on"]]
     if counts and examination.ended["raised"]:
         statuses.append(2)
     status = 1 if 1 in statuses else max(statuses)
@@ -92,7 +91,7 @@ def judge(examination, spec):
         status = 128 + examination.ended["signal"]
     return dict(
         examination.as_dict(), verdicts=verdicts, advice=advice + advice_on_http(examination),
-        known_to_the_doctor=counted_clients(), share_stated=spec["share"],
+        known_to_the_doctor=counted_clients(), share_stated=options["share"],
         exit_status=status,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ import sys
 from .basis import OWN_FILE, TURNS, clock, cpu_clock
 from .clients import clients_with_sessions, own_adapters, topmost
 from .left_behind import is_library, loaded, try_import
-from .words import readable, short, told
+from .words import describe, readable, short
 
 LOADS = ("load_verify_locations", "set_default_verify_paths")
 
@@ -106,8 +106,8 @@ def count_loads(client, server):
         loads, error = loads_of(lambda: session.fetch(url))
         row["by_connection"].append(len(loads))
         row["each_ms"] += [round(ms, 3) for ms in loads]
-        if error and "certificate verify failed" not in told(error).lower():
-            row["error"] = row["error"] or told(error)
+        if error and "certificate verify failed" not in describe(error).lower():
+            row["error"] = row["error"] or describe(error)
     session.close()
     if client.has_get:
         row["by_call"] = len(loads_of(lambda: loaded(client.module).get(url))[0])
@@ -131,7 +131,7 @@ def check_loads(server, imported, watch, deadline):
         try:
             row = count_loads(client, server)
         except Exception as error:
-            row = {"client": client.name, "error": told(error), "by_call": None}
+            row = {"client": client.name, "error": describe(error), "by_call": None}
         row.update(imported=its_own, adapter=client.adapter, at_import=len(importing.loads))
         rows.append(row)
     return rows

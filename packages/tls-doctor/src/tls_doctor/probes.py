@@ -15,36 +15,36 @@ import gc
 import itertools
 import os
 import sys
-import time
 import weakref
 
-from .basis import OWN_FILE, PY2, clock
+from .basis import clock
+from .callers import VENDORED, CallStack
 from .clients import OWN_TLS, PACKAGES
 from .counts import CONTEXTS_FROM, KEPT_FROM
-from .decorators import is_decorator
-from .heartbeat import Beats, Greenlets, Heartbeat, Turns
-from .left_behind import is_library, is_package, own_context
-from .loads import caller
-from .tally import count_events
-from .words import readable, short, told
-
-#: What may come between a client and what it calls.
-BETWEEN = (
-    "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
-    "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
+from .heartbeat import Beats, Heartbeat, Turns
+from .import_hook import ImportHook
+from .left_behind import is_library
+from .probed import PROBED
+from .state import (
+    current,
+    current_greenlet,
+    descriptor,
+    greenlets_wait,
+    ident,
+    is_server,
+    make_lock,
+    named,
+    others_wait,
+    process_ms,
+    protocol_of,
+    queued_ms,
+    resident_kib,
+    running_loop,
+    thread_ms,
 )
-#: It is there in pip, too, and pip-system-certs has every program use that.
-VENDORED = "._vendor.truststore"
-#: Stands in for a function of Python's that compiles modules. It goes by the name of that one's
-#: file, so that Python leaves it out of the traceback of a module that cannot be compiled.
-COMPILING = """
-def timed(loader, *args, **kwargs):
-    started = thread_ms()
-    try:
-        return function(loader, *args, **kwargs)
-    finally:
-        note(thread_ms() - started)
-"""
+from .tally import count_events
+from .words import describe, readable
+
 #: What a socket says that does not wait until it is connected.
 UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK, errno.EISCONN, 10035)
 #: A wait that is shorter harms nobody.
@@ -61,16 +61,17 @@ class Probes(object):
 
     def __init__(self, note):
         self.give, self.numbers, self.count = note, {}, itertools.count(1)
-        self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
+        self.under_way, self.busy, self.active = {}, set(), True
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
         self.begun_last, self.closes = {}, {}  # by thread; by connection
-        self.tasks = weakref.WeakKeyDictionary()
+        self.stack = CallStack()
+        self.callers = self.stack.callers
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
-        self.compiled = {}
+        self.hook = ImportHook(self.is_probed, self.probe)
         self.heartbeat, self.watched, self.answered_in = Heartbeat(self), {}, set()
 
     # ------------------------------------------------------------------ what is noted, and of what
@@ -79,22 +80,22 @@ class Probes(object):
         """Give one event to whoever writes it."""
         try:
             pid = os.getpid()
-            compiled = self.compiled.get(pid, 0)
+            compiled = self.hook.compiled.get(pid, 0)
             own_ms = self.heartbeat.used_ms if self.heartbeat.looking == pid else 0
             values.update(cpu=process_ms() - compiled - own_ms, compiled=compiled)
             self.give(dict(values, **{"is": event, "pid": pid}))
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
 
-    def known(self, thing):
+    def number_if_any(self, thing):
         """Return the number of a context or connection; None if it has none yet."""
         pair = self.numbers.get(id(thing))
         return pair[1] if pair is not None and pair[0]() is thing else None
 
     def number(self, thing):
         """Return a number that no other context or connection of this process has had."""
-        if self.known(thing) is not None:
-            return self.known(thing)
+        if self.number_if_any(thing) is not None:
+            return self.number_if_any(thing)
         number = next(self.count)  # which no two threads get at once
         try:
             self.numbers[id(thing)] = weakref.ref(thing), number
@@ -102,57 +103,13 @@ class Probes(object):
             self.numbers[id(thing)] = (lambda: thing), number
         return number
 
-    def callers(self, frame):
-        """Return who made a call: {"client", "through", "at", "awaits"}.
-
-        The client that made it, the library that the program's own code called, and the
-        line of the program's own code; None for what nobody can tell; and whether it is a
-        client of httpx that awaits.
-        """
-        client, first, through, place, depth = None, None, None, None, 0
-        inner, awaits, chain = True, False, []
-        while frame is not None and depth < 200:
-            depth += 1
-            this_frame, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
-            frame_line, frame, path = frame.f_lineno, frame.f_back, code.co_filename
-            package = "truststore" if VENDORED in name else name.partition(".")[0]
-            if path == OWN_FILE or path.startswith("<frozen"):
-                continue
-            if inner and package in PACKAGES:
-                client = PACKAGES[package]
-                if package in ("httpx", "httpx2") and code.co_name == "__init__":
-                    awaits = awaits or hasattr(type(this_frame.f_locals.get("self")), "aclose")
-            elif inner and client and package not in BETWEEN:
-                inner = False
-            if path not in self.files:
-                library = path.startswith("<") or is_library(path) or package in BETWEEN
-                self.files[path] = library, is_package(path)
-            library, packages = self.files[path]
-            if library:
-                if package == "asyncio" and code.co_name == "_run" and running_loop():
-                    place = self.line_of_task()  # what is below only runs the loop
-                    break
-                if package not in BETWEEN:
-                    first = first or package
-                    if packages and (not chain or chain[-1][0] != package):
-                        chain.append((package, []))
-                    if packages:
-                        chain[-1][1].append(code)
-                continue
-            place = "%s:%d" % (short(path), frame_line)
-            break
-        packages = [package for package, codes in chain if not is_decorator(package, codes)]
-        packages = packages or [package for package, _ in chain]
-        through = packages[-1] if packages else None
-        return {"client": client or first, "through": through, "at": place, "awaits": awaits}
-
     # -------------------------------------------------------------------------- contexts and loads
 
     def contexts(self, kind):
         """Note the contexts of a class that are made, but for servers."""
         original, probes = kind.__new__, self
 
-        def __new__(cls, *args, **kwargs):
+        def make(cls, *args, **kwargs):
             context = original(cls, *args, **kwargs)
             protocol = kwargs.get("protocol", args[0] if args else None)
             if probes.active and getattr(protocol, "name", "") != "PROTOCOL_TLS_SERVER":
@@ -162,7 +119,7 @@ class Probes(object):
                 probes.note("context", default=is_default(caller), **values)
             return context
 
-        self.put(kind, "__new__", staticmethod(__new__))
+        self.replace(kind, "__new__", staticmethod(make))
 
     def locks(self, cls, kind):
         """Note when a class of contexts lets a thread wait that only asks how it is set.
@@ -176,7 +133,7 @@ class Probes(object):
                 member = vars(base).get(name)
                 if issubclass(base, kind) and base is not kind and isinstance(member, property):
                     asking = property(self.asking(member.fget), self.asking(member.fset))
-                    self.put(base, name, asking)
+                    self.replace(base, name, asking)
 
     def asking(self, function):
         """Return a function that asks a context, and notes when it had to wait."""
@@ -198,7 +155,7 @@ class Probes(object):
         load_default_certs is Python code that ends in one of these two.
         """
         for name in ("load_verify_locations", "set_default_verify_paths"):
-            self.put(kind, name, self.loading(name, getattr(kind, name)))
+            self.replace(kind, name, self.loading(name, getattr(kind, name)))
 
     def loading(self, name, function):
         """Return a function that loads certificates, and notes it."""
@@ -283,24 +240,25 @@ class Probes(object):
         def do_handshake(connection, *args, **kwargs):
             if not probes.active or is_server(connection):
                 return function(connection, *args, **kwargs)
-            number, started = probes.begun(connection), thread_ms()
+            number, started = probes.begin_handshake(connection), thread_ms()
             try:
                 result = function(connection, *args, **kwargs)
             except Exception as error:
                 probes.spent(number, started)
                 if not type(error).__name__.startswith(("SSLWant", "Want")):
-                    probes.ended(connection, number, False, told(error))
+                    probes.end_handshake(connection, number, False, describe(error))
                 raise
             except BaseException:  # a greenlet's time-out, or the user's Ctrl-C
-                probes.ended(connection, number, False)
+                probes.end_handshake(connection, number, False)
                 raise
             probes.spent(number, started)
-            probes.ended(connection, number, True)
+            probes.end_handshake(connection, number, True)
             return result
 
-        self.put(kind, "do_handshake", named(do_handshake, function))
+        self.replace(kind, "do_handshake", named(do_handshake, function))
 
-    def begun(self, connection):
+    def begin_handshake(self, connection):
+        """Note that a handshake begins; return the number of its connection."""
         number = self.number(connection)
         if number not in self.under_way:
             context = getattr(connection, "context", None)
@@ -347,7 +305,8 @@ class Probes(object):
         alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
         return len([connection for connection in alive if descriptor(connection) not in (None, -1)])
 
-    def ended(self, connection, number, ok, reason=None):
+    def end_handshake(self, connection, number, ok, reason=None):
+        """Note that a handshake has ended."""
         values = dict(ok=ok, why=reason, ms=round(self.under_way.pop(number, None) or 0, 3))
         if ok:
             values.update(protocol_of(connection))
@@ -370,10 +329,10 @@ class Probes(object):
                 return function(connection, *args, **kwargs)
             except Exception as error:
                 if probes.active and began == probes.begun_last.get(ident()):
-                    probes.note("failed", why=told(error))
+                    probes.note("failed", why=describe(error))
                 raise
 
-        self.put(kind, name, named(connect, function))
+        self.replace(kind, name, named(connect, function))
 
     def exchanges(self, kind, *sending):
         """Note how often something was sent and answered over the connections of a class.
@@ -382,8 +341,8 @@ class Probes(object):
         exchanges.
         """
         for name in sending:
-            self.put(kind, name, self.talking(getattr(kind, name), self.sent))
-        self.put(kind, "read", self.talking(kind.read, self.answered))
+            self.replace(kind, name, self.talking(getattr(kind, name), self.sent))
+        self.replace(kind, "read", self.talking(kind.read, self.answered))
 
     def talking(self, function, note):
         """Return a function that sends or reads, and notes that it did."""
@@ -391,7 +350,7 @@ class Probes(object):
 
         def talk(connection, *args, **kwargs):
             result = function(connection, *args, **kwargs)
-            number = probes.known(connection) if result and probes.active else None
+            number = probes.number_if_any(connection) if result and probes.active else None
             if number is not None:
                 try:
                     note(number, connection)
@@ -406,15 +365,15 @@ class Probes(object):
         talk = self.talks.get(number)
         if talk is None:
             h2 = connection.selected_alpn_protocol() == "h2"  # which answers what nobody has asked
-            talk = self.talks[number] = {"answered": not h2, "number": 0, "told": 0}
+            talk = self.talks[number] = {"answered": not h2, "number": 0, "noted": 0}
         if talk["answered"]:
             talk["answered"], talk["number"] = False, talk["number"] + 1
-            unreported = talk["number"] - talk["told"]
-            if talk["number"] <= KEPT_FROM or unreported >= talk["told"]:  # few lines, for many
-                talk["told"] = talk["number"]
+            unreported = talk["number"] - talk["noted"]
+            if talk["number"] <= KEPT_FROM or unreported >= talk["noted"]:  # few lines, for many
+                talk["noted"] = talk["number"]
                 self.note("exchange", h=number, n=unreported)
 
-    def answered(self, number, connection):
+    def answered(self, number, _connection):
         """Note that something was read from a connection."""
         if self.talks.get(number, {}).get("number"):
             self.talks[number]["answered"] = True
@@ -429,7 +388,7 @@ class Probes(object):
                 probes.connected[descriptor(connection)] = clock()
             return result
 
-        self.put(kind, "connect", named(connect, function))
+        self.replace(kind, "connect", named(connect, function))
         self.reaches(kind, "connect")
 
     def reaches(self, owner, name):
@@ -450,12 +409,12 @@ class Probes(object):
                 probes.reached()
             return result
 
-        self.put(owner, name, named(reach, function))
+        self.replace(owner, name, named(reach, function))
 
     def unreached(self, error):
         """Note that a host was not reached, unless another was."""
         if self.active and os.getpid() not in self.answered_in:
-            self.note("unreached", why=told(error))
+            self.note("unreached", why=describe(error))
 
     def reached(self):
         """Note that a host was reached, the first time."""
@@ -500,7 +459,7 @@ class Probes(object):
                     else:
                         probes.note("wait", s=round(waited_s, 4), stood=stalled, who=origin)
 
-        self.put(kind, name, named(wait, function))
+        self.replace(kind, name, named(wait, function))
 
     def turns_of_greenlets(self):
         """Return how many turns the loop of gevent or eventlet has taken in this thread.
@@ -521,7 +480,7 @@ class Probes(object):
             probes.turns[probes.thread()] = probes.turns.get(probes.thread(), 0) + 1
             return function(hub, *args, **kwargs)
 
-        self.put(kind, "fire_timers", named(fire_timers, function))
+        self.replace(kind, "fire_timers", named(fire_timers, function))
 
     # ------------------------------------------------------------------------------- loops that run
 
@@ -533,7 +492,9 @@ class Probes(object):
         function, probes = getattr(kind, name), self
 
         def run_forever(loop, *args, **kwargs):
-            waits = lambda: others_wait(loop)  # noqa: E731
+            def waits():
+                return others_wait(loop)
+
             watched = Beats("asyncio", waits, loop.call_soon_threadsafe)
             if turns:
                 watched = probes.watched[id(loop)] = Turns("asyncio", waits)
@@ -544,7 +505,7 @@ class Probes(object):
                 leave()
                 probes.watched.pop(id(loop), None)
 
-        self.put(kind, name, named(run_forever, function))
+        self.replace(kind, name, named(run_forever, function))
 
     def makes_tasks(self, kind):
         """Remember the line of the program that has the loops of a class make a task.
@@ -556,35 +517,12 @@ class Probes(object):
         def create_task(loop, *args, **kwargs):
             task = function(loop, *args, **kwargs)
             try:
-                probes.tasks[task] = probes.line_of(sys._getframe(1))
+                probes.stack.tasks[task] = probes.stack.line_of(sys._getframe(1))
             except Exception:  # a task of another kind
                 pass
             return task
 
-        self.put(kind, "create_task", named(create_task, function))
-
-    def line_of(self, frame):
-        """Return the line of the program's own code that called, or of the task that did."""
-        while frame is not None:
-            path, code = frame.f_code.co_filename, frame.f_code
-            if path not in self.files:
-                name = str(frame.f_globals.get("__name__") or "").partition(".")[0]
-                library = path.startswith("<") or is_library(path) or name in BETWEEN
-                self.files[path] = library, is_package(path)
-            if not self.files[path][0] and path != OWN_FILE:
-                return "%s:%d" % (short(path), frame.f_lineno)
-            if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
-                return self.line_of_task()
-            frame = frame.f_back
-        return None
-
-    def line_of_task(self):
-        """Return the line that made asyncio's task that runs in this thread; None in a callback."""
-        try:
-            task = sys.modules["asyncio"].current_task()
-        except RuntimeError:  # no loop runs here
-            task = None
-        return None if task is None else self.tasks.get(task)
+        self.replace(kind, "create_task", named(create_task, function))
 
     def takes_turns(self, kind):
         """Count the turns that the loops of a class of asyncio's take."""
@@ -596,7 +534,7 @@ class Probes(object):
                 watched.turns += 1
             return function(loop)
 
-        self.put(kind, "_run_once", named(_run_once, function))
+        self.replace(kind, "_run_once", named(_run_once, function))
 
     # ------------------------------------------------------------------------------ urllib3's pools
 
@@ -628,8 +566,8 @@ class Probes(object):
                 probes.note("full", wanted=peak, **values)
             return result
 
-        self.put(kind, "_get_conn", named(_get_conn, get))
-        self.put(kind, "_put_conn", named(_put_conn, put_back))
+        self.replace(kind, "_get_conn", named(_get_conn, get))
+        self.replace(kind, "_put_conn", named(_put_conn, put_back))
 
     def hosts(self, kind):
         """Note when a PoolManager makes a pool for a host once more.
@@ -653,28 +591,11 @@ class Probes(object):
                     hosts[oldest.host, oldest.port] = is_open(oldest)
             return original(manager, scheme, host, port, *args, **kwargs)
 
-        self.put(kind, "_new_pool", named(_new_pool, original))
-
-    # --------------------------------------------------------------------- the compiling of modules
-
-    def compiles(self, kind, name):
-        """Count the time that a function takes which compiles modules for a class of loaders.
-
-        Or keeps what came out; in `compiled`, by process. Python does that once: with it, a
-        program's first run would be another than the next ones.
-        """
-
-        def note(ms):
-            pid = os.getpid()
-            self.compiled[pid] = self.compiled.get(pid, 0) + ms
-
-        namespace = {"function": getattr(kind, name), "note": note, "thread_ms": thread_ms}
-        exec(compile(COMPILING, "<frozen importlib._bootstrap_external>", "exec"), namespace)
-        self.put(kind, name, named(namespace["timed"], namespace["function"]))
+        self.replace(kind, "_new_pool", named(_new_pool, original))
 
     # ------------------------------------------------------------------------ when they are put in
 
-    def put(self, kind, name, value):
+    def replace(self, kind, name, value):
         """Put something into a class or a module; `remove` takes it out again."""
         previous = vars(kind).get(name)
         setattr(kind, name, value)
@@ -688,19 +609,15 @@ class Probes(object):
                 delattr(kind, name)
             else:
                 setattr(kind, name, previous)
-        sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
+        self.hook.remove()
         self.undo = []
 
     def install(self):
         """Put the probes into what is imported already, and into the rest when it comes."""
-        loaders = sys.modules.get("_frozen_importlib_external")  # Python 2.7 has none
-        if loaders is not None:
-            self.compiles(loaders.SourceLoader, "source_to_code")
-            self.compiles(loaders.SourceFileLoader, "set_data")
         for name in set(PROBED) | set(OWN_TLS) | set(self.changes):
             if sys.modules.get(name) is not None:
                 self.probe(name, sys.modules[name])
-        sys.meta_path.insert(0, self)
+        self.hook.install(self.replace)
         return self
 
     def is_probed(self, name):
@@ -719,55 +636,12 @@ class Probes(object):
         except Exception as error:  # a module that only has the name of the one that is meant
             self.note("unprobed", module=name, why=readable(error))
 
-    def find_spec(self, name, path=None, target=None):
-        """Return the spec of a module that is to be probed once it is imported; of others, none."""
-        if not self.is_probed(name):
-            return None
-        for finder in list(sys.meta_path):
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(name, path, target)
-            if spec is None:
-                continue
-            self.watch(spec.loader, name)
-            return spec
-        return None
 
-    def watch(self, loader, name):
-        """Have a module probed when its loader has executed it."""
-        execute = getattr(loader, "exec_module", None)
+class Counting(object):
+    """A `with` block that counts what happens in this process, in all its threads.
 
-        def exec_module(module):
-            execute(module)
-            if module.__name__ == name:
-                self.probe(name, module)
-
-        if execute is not None:
-            try:
-                loader.exec_module = exec_module
-            except AttributeError:
-                pass
-
-    if PY2:
-
-        def find_module(self, name, path=None):
-            """Return what loads a module that is to be probed (Python 2.7)."""
-            return self if self.is_probed(name) and ("import", name) not in self.busy else None
-
-        def load_module(self, name):
-            """Import a module, and probe it (Python 2.7)."""
-            self.busy.add(("import", name))
-            try:
-                __import__(name)
-            finally:
-                self.busy.discard(("import", name))
-            self.probe(name, sys.modules[name])
-            return sys.modules[name]
-
-
-class counting(object):
-    """Counts what happens in this process in a `with` block, in all its threads: `counts`, as
-    `Counts` has them, and loads, handshakes, connections and contexts by their names.
+    `counts` is a dictionary as `Counts`; loads, handshakes, connections and contexts are there
+    by their names.
     """
 
     def __enter__(self):
@@ -788,6 +662,7 @@ class counting(object):
 
     @property
     def counts(self):
+        """Return what was counted so far, a dictionary as `Counts`."""
         return count_events(list(self._events))
 
     def __getattr__(self, name):
@@ -796,302 +671,8 @@ class counting(object):
         raise AttributeError(name)
 
 
-def probe_ssl(probes, ssl):
-    """Note contexts, loads, handshakes and exchanges of the standard library."""
-    kind = own_context(ssl)
-    probes.contexts(kind)
-    # Not a client's own function: the cure lends no context where urllib3's are not as they were.
-    probes.failing(kind, "wrap_socket")
-    probes.loads(kind)
-    if hasattr(ssl, "SSLObject"):
-        probes.handshakes(ssl.SSLObject)
-    if not hasattr(ssl, "SSLObject") or sys.version_info >= (3, 7):  # else through SSLObject too
-        probes.handshakes(ssl.SSLSocket)
-    if not PY2:
-        probes.exchanges(ssl.SSLSocket, "send", "write")
-        probes.exchanges(ssl.SSLObject, "write")
-        probes.waits(ssl.SSLSocket, "read")
-        probes.waits(ssl.SSLSocket, "do_handshake")
-
-
-def probe_socket(probes, socket):
-    """Note when sockets connect, and where to."""
-    kind = socket.socket
-    if kind.__module__ == "socket":
-        probes.connects(kind)
-        probes.reaches(socket, "getaddrinfo")
-
-
-def probe_gevent(probes, module):
-    """Note the handshakes of gevent's own sockets."""
-    kind = getattr(module, "SSLSocket", None)
-    if kind is not None and "do_handshake" in vars(kind) and kind.__module__ == module.__name__:
-        if PY2 or sys.version_info >= (3, 7):
-            probes.handshakes(kind)
-
-
-def probe_gevents_sockets(probes, module):
-    """Note whom gevent's own sockets reach."""
-    probes.reaches(module.socket, "connect")
-    probes.reaches(module, "getaddrinfo")
-
-
-def probe_selectors(probes, module):
-    """Note the connections of asyncio's own loops, which are there a turn later."""
-    kind = module.BaseSelectorEventLoop
-    function = kind._sock_connect_cb
-
-    def _sock_connect_cb(loop, future, *args):
-        was_done = future.done()
-        result = function(loop, future, *args)
-        if future.done() and not was_done and not future.cancelled():
-            error = getattr(future, "_exception", None)  # to ask for it would be to handle it
-            if error is None:
-                probes.reached()
-            else:
-                probes.unreached(error)
-        return result
-
-    probes.put(kind, "_sock_connect_cb", named(_sock_connect_cb, function))
-
-
-def probe_pyopenssl(probes, module):
-    """Note contexts, loads and handshakes of pyOpenSSL."""
-    original, kind = module.Context.__init__, module.Context
-
-    def __init__(context, *args, **kwargs):
-        original(context, *args, **kwargs)
-        if probes.active:
-            origin = probes.callers(sys._getframe(1))
-            probes.note("context", c=probes.number(context), who=origin, default=False)
-
-    probes.put(kind, "__init__", __init__)
-    probes.loads(kind)
-    probes.handshakes(module.Connection)
-
-
-def probe_sessions(probes, module):
-    """Note the sessions of requests that ask by HTTPS."""
-    choose = module.Session.get_adapter
-
-    def get_adapter(session, url):
-        first = url[:6].lower() == "https:" and probes.known(session) is None
-        if first and probes.active:
-            probes.number(session)
-            probes.note("session")
-        return choose(session, url)
-
-    probes.put(module.Session, "get_adapter", named(get_adapter, choose))
-
-
-def probe_pools(probes, module):
-    """Note the PoolManagers that are not of requests."""
-    original = module.PoolManager.__init__
-
-    def __init__(pool, *args, **kwargs):
-        original(pool, *args, **kwargs)
-        if probes.active and probes.callers(sys._getframe(1))["client"] in (None, "urllib3"):
-            probes.note("pool")
-
-    probes.put(module.PoolManager, "__init__", named(__init__, original))
-    probes.hosts(module.PoolManager)
-
-
-def probe_truststore(probes, module):
-    """Note where truststore is injected."""
-    inject = module.inject_into_ssl
-
-    def inject_into_ssl():
-        probes.note("truststore", where=caller(sys._getframe(1)))
-        return inject()
-
-    module.inject_into_ssl = named(inject_into_ssl, inject)
-
-
-def probe_botocore(probes, module):
-    """Note the clients of botocore."""
-    original = module.URLLib3Session.__init__
-
-    def __init__(session, *args, **kwargs):
-        original(session, *args, **kwargs)
-        if probes.active:
-            probes.note("botocore")
-
-    probes.put(module.URLLib3Session, "__init__", named(__init__, original))
-
-
-def probe_pool(probes, module):
-    """Note the pools of urllib3 that have no place for a connection."""
-    probes.pools(module.HTTPConnectionPool)
-
-
-def probe_loop(probes, module):
-    """Note that a loop of greenlets is there, and watch gevent's."""
-    probes.note("loop", name=module.__name__.partition(".")[0])
-    kind = getattr(module, "Hub", None)
-    if kind is not None and module.__name__ == "gevent.hub":
-        original = kind.__init__
-
-        def __init__(hub, *args, **kwargs):
-            original(hub, *args, **kwargs)
-            probes.heartbeat.watch(Greenlets(hub))  # which stays for as long as its thread
-
-        probes.put(kind, "__init__", named(__init__, original))
-
-
-def probe_asyncio(probes, module):
-    """Watch the loops of asyncio."""
-    probes.runs(module.BaseEventLoop, turns=True)
-    probes.takes_turns(module.BaseEventLoop)
-    probes.makes_tasks(module.BaseEventLoop)
-
-
-def probe_uvloop(probes, module):
-    """Watch the loops of uvloop."""
-    probes.runs(module.Loop)
-    probes.makes_tasks(module.Loop)
-
-
-def probe_trio(probes, module):
-    """Have trio's loop count, while it runs in the thread that made its runner."""
-    original, run, leaving = module.setup_runner, module.run, {}
-
-    def setup_runner(*args, **kwargs):
-        runner = original(*args, **kwargs)
-        waits = lambda: others_wait(runner)  # noqa: E731
-        beats = Beats("trio", waits, runner.entry_queue.run_sync_soon)
-        leaving[ident()] = probes.heartbeat.watch(beats)
-        return runner
-
-    def run_to_the_end(*args, **kwargs):
-        try:
-            return run(*args, **kwargs)
-        finally:
-            leaving.pop(ident(), lambda: None)()
-
-    module.setup_runner = named(setup_runner, original)
-    module.run = named(run_to_the_end, run)
-
-
-def probe_eventlet(probes, module):
-    """Watch the loops of eventlet."""
-    probes.count_turns(module.BaseHub)
-    original = module.BaseHub.__init__
-
-    def __init__(hub, *args, **kwargs):
-        original(hub, *args, **kwargs)
-        thread = probes.thread()
-        waits = lambda: bool(hub.timers or hub.next_timers or any(hub.listeners.values()))  # noqa: E731
-        turns = Turns("eventlet", waits)
-        turns.turn = lambda: probes.turns.get(thread)
-        probes.heartbeat.watch(turns)
-
-    probes.put(module.BaseHub, "__init__", named(__init__, original))
-
-
-def probe_h11(probes, module):
-    """Note the headers of httpx."""
-    send, receive = module.Connection.send, module.Connection.next_event
-
-    def noted(connection, event, name, side):
-        if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
-            if any(says_close(header, [value]) for header, value in event.headers):
-                probes.note("closing", c=None, by=side, who=probes.callers(sys._getframe(2)))
-                return True
-        return False
-
-    def send_noted(connection, event):
-        probes.closes[id(connection)] = noted(connection, event, "Request", "program")
-        return send(connection, event)
-
-    def next_event(connection):
-        event = receive(connection)
-        if not probes.closes.get(id(connection)):
-            noted(connection, event, "Response", "server")
-        return event
-
-    probes.put(module.Connection, "send", named(send_noted, send))
-    probes.put(module.Connection, "next_event", named(next_event, receive))
-
-
-def says_close(header, values):
-    """Return whether a header asks for the end of its connection."""
-    texts = [
-        value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values
-    ]
-    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
-    return header.lower() == "connection" and any("close" in text.lower() for text in texts)
-
-
-def probe_injection(probes, module):
-    """Note where pyOpenSSL is injected."""
-    inject = module.inject_into_urllib3
-
-    def inject_into_urllib3():
-        probes.note("injection", where=caller(sys._getframe(1)))
-        return inject()
-
-    module.inject_into_urllib3 = named(inject_into_urllib3, inject)
-
-
-def probe_http(probes, module):
-    """Note requests and closings of http.client."""
-    answered = module.HTTPConnection.getresponse
-
-    def getresponse(connection, *args, **kwargs):
-        # Before the answer: with it goes the connection that is not kept.
-        context = getattr(getattr(connection, "sock", None), "context", None)
-        is_watched = context is not None and probes.active
-        number = probes.number(context) if is_watched else None
-        if is_watched:
-            probes.note("request", c=number)
-        side = "program" if probes.closes.pop(id(connection), None) else "server"
-        reply = answered(connection, *args, **kwargs)
-        if is_watched and (side == "program" or getattr(reply, "will_close", False)):
-            origin = probes.callers(sys._getframe(1))
-            if origin["client"] != "urlopen":  # which always asks for it
-                probes.note("closing", c=number, by=side, who=origin, h=probes.number(connection))
-        return reply
-
-    probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
-    original = module.HTTPConnection.putheader
-
-    def putheader(connection, header, *values):
-        if says_close(header, values):
-            probes.closes[id(connection)] = True
-        return original(connection, header, *values)
-
-    probes.put(module.HTTPConnection, "putheader", named(putheader, original))
-    if not PY2:
-        probes.waits(module.HTTPConnection, "getresponse")
-
-
-#: What is probed, and how.
-PROBED = {
-    "ssl": probe_ssl, "socket": probe_socket, "OpenSSL.SSL": probe_pyopenssl,
-    "gevent.socket": probe_gevents_sockets, "asyncio.selector_events": probe_selectors,
-    "http.client": probe_http, "httplib": probe_http,
-    "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
-    "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
-    "urllib3.connectionpool": probe_pool,
-    "truststore._api": probe_truststore, "h11._connection": probe_h11,
-    "botocore.httpsession": probe_botocore,
-    "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
-    "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
-    "eventlet.hubs.hub": probe_eventlet,
-    "urllib3.contrib.pyopenssl": probe_injection,
-    "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
-}  # fmt: skip
-
-
-def named(wrapper, function):
-    """Return the wrapper, with the name and the text of what it stands for."""
-    for name in ("__name__", "__doc__", "__qualname__", "__module__"):
-        try:
-            setattr(wrapper, name, getattr(function, name))
-        except (AttributeError, TypeError):
-            pass
-    return wrapper
+#: As a program calls it: `with counting() as counter`.
+counting = Counting
 
 
 def trust_of(name, args, kwargs):
@@ -1120,17 +701,6 @@ def is_default(caller):
     return bool(maker) and not is_library(maker.f_code.co_filename)
 
 
-def protocol_of(connection):
-    """Return {"alpn", "host"} of a connection, as far as it tells."""
-    try:
-        host = getattr(connection, "server_hostname", None)
-        peer = getattr(connection, "getpeername", lambda: None)()
-        host = "%s:%d" % (host or peer[0], peer[1]) if peer else host
-        return {"alpn": connection.selected_alpn_protocol(), "host": host and readable(host)}
-    except Exception:  # pyOpenSSL's, or one that is closed
-        return {"alpn": None, "host": None}
-
-
 def is_open(pool):
     """Return whether a pool of urllib3's keeps a connection that the server has not closed."""
     dropped = sys.modules["urllib3.util.connection"].is_connection_dropped
@@ -1140,192 +710,3 @@ def is_open(pool):
         if getattr(connection, "sock", None) is not None
     ]
     return any(not dropped(connection) for connection in connections)
-
-
-def is_server(connection):
-    """Return whether a connection is a server's."""
-    side = getattr(connection, "server_side", None)
-    if side is None and hasattr(connection, "_sslobj"):
-        side = getattr(connection._sslobj, "server_side", False)
-    if side is None:  # pyOpenSSL tells by its state
-        state = getattr(connection, "get_state_string", lambda: b"")()
-        side = b"accept" in state.lower() or b"server" in state.lower()
-    return bool(side)
-
-
-def running_loop():
-    """Return the loop of asyncio that runs in this thread, or trio's; None if there is none."""
-    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
-    trio = getattr(sys.modules.get("trio._core._run"), "GLOBAL_RUN_CONTEXT", None)
-    return (running and running()) or getattr(trio, "runner", None)
-
-
-def others_wait(loop):
-    """Return whether anything else waits for a loop now, or it serves: then others will come.
-
-    What waits is a callback, a timer that is due, or a socket (of trio, a task or a timer). Of
-    a loop that does not tell: whether a socket that is watched waits, or there are other tasks
-    than one and its awaiter.
-    """
-    try:
-        if hasattr(loop, "deadlines"):
-            due = loop.deadlines.next_deadline() <= loop.clock.current_time()
-            due = due or any(task._next_send_fn is not None for task in loop.tasks)
-        else:
-            timers = loop._scheduled
-            due = bool(timers) and timers[0].when() <= loop.time()
-            due = bool(loop._ready) or due or bool(loop._selector.select(0))
-        return due or "listening" in watched_sockets()
-    except Exception:
-        all_tasks = getattr(sys.modules["asyncio"], "all_tasks", None)
-        return bool(watched_sockets()) or (bool(all_tasks) and len(all_tasks(loop)) > 2)
-
-
-def watched_sockets():
-    """Return what the sockets do that this process's loops watch.
-
-    A set of "listening" (they serve) and "waiting" (there is something to read). Linux tells;
-    elsewhere it is empty.
-    """
-    states, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
-    try:
-        watched = set()
-        for name in os.listdir("/proc/self/fd"):
-            try:
-                if os.readlink("/proc/self/fd/" + name).endswith("[eventpoll]"):
-                    with open("/proc/self/fdinfo/" + name) as lines:
-                        rows = [line.split() for line in lines if line.startswith("tfd:")]
-                    watched.update(int(row[1]) for row in rows if int(row[3], 16) & 1)
-            except EnvironmentError:  # one that is closed meanwhile
-                pass
-        for number in watched:
-            try:
-                copy = kind.socket(fileno=os.dup(number))
-            except EnvironmentError:  # no socket
-                continue
-            try:
-                if copy.getsockopt(kind.SOL_SOCKET, kind.SO_ACCEPTCONN):
-                    states.add("listening")
-                elif copy.family != getattr(kind, "AF_UNIX", None):  # a loop's own pair
-                    states.update(["waiting"] if select.select([copy], [], [], 0)[0] else [])
-            except Exception:  # a number that is too large
-                pass
-            finally:
-                copy.close()
-    except Exception:  # another system
-        pass
-    return states
-
-
-def descriptor(connection):
-    """Return the number of a connection's socket; None if it has none."""
-    try:
-        return connection.fileno()
-    except Exception:  # one without a socket of its own, or a closed one
-        return None
-
-
-def resident_kib():
-    """Return the memory that this process holds, in KiB.
-
-    If nobody tells at once, the most that it has held.
-    """
-    try:
-        handle = os.open("/proc/self/statm", os.O_RDONLY)
-        try:
-            return int(os.read(handle, 100).split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
-        finally:
-            os.close(handle)
-    except Exception:
-        return most_kib()
-
-
-def queued_ms():
-    """Return the milliseconds through which this thread could run and had no processor.
-
-    On a busy machine that is no wait for an answer. Linux tells; elsewhere it is 0.
-    """
-    try:
-        handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
-        try:
-            return int(os.read(handle, 100).split()[1]) / 1e6
-        finally:
-            os.close(handle)
-    except Exception:
-        return 0
-
-
-def current_greenlet():
-    """Return the greenlet that runs; None if greenlet is not imported."""
-    get_current = getattr(sys.modules.get("greenlet"), "getcurrent", None)
-    return get_current and get_current()
-
-
-def greenlets_wait():
-    """Return 2 if a greenlet asks, 1 if the main program does while greenlets wait, else 0."""
-    greenlet = current_greenlet()
-    if getattr(greenlet, "parent", None) is not None:
-        return 2
-    hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
-    hub = hub_of and hub_of()
-    return int(hub is not None and hub.loop is not None and hub.loop.activecnt > 0)
-
-
-def current():
-    """Return what tells this greenlet, or this thread if there are none, from others."""
-    return "wait", ident(), id(current_greenlet())
-
-
-def make_lock():
-    """Return a lock that no patch of the program's replaces.
-
-    (To import threading would be too early.)
-    """
-    try:
-        import _thread
-    except ImportError:  # as Python 2.7 calls it
-        import thread as _thread
-    return _thread.allocate_lock()
-
-
-def ident():
-    """Return the number of this thread."""
-    thread = sys.modules.get("_thread") or sys.modules.get("thread")
-    return thread.get_ident()
-
-
-def make_clocks():
-    """Return (the most KiB held, processor milliseconds of the process, of this thread).
-
-    Each is a function.
-    """
-    try:
-        import resource
-    except ImportError:
-        resource = None
-
-    def peak_kib():
-        if resource is None:
-            return 0
-        return resource.getrusage(0).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
-
-    def process():
-        if resource is None:
-            return 1000 * sum(os.times()[:2])
-        used = resource.getrusage(0)
-        return 1000 * (used.ru_utime + used.ru_stime)
-
-    if hasattr(time, "thread_time"):
-        return peak_kib, process, lambda: 1000 * time.thread_time()
-
-    def thread():
-        try:
-            used = resource.getrusage(1)  # RUSAGE_THREAD, which has no name in old Pythons
-        except Exception:
-            return process()
-        return 1000 * (used.ru_utime + used.ru_stime)
-
-    return peak_kib, process, thread
-
-
-most_kib, process_ms, thread_ms = make_clocks()

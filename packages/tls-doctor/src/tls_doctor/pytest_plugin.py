@@ -44,10 +44,13 @@ def pytest_runtest_call(item):
         outcome = yield
     over = [name for name in limits if getattr(counter, name) > limits[name]]
     if over and outcome.excinfo is None:
-        outcome.force_exception(pytest.fail.Exception(told_of(counter, limits), pytrace=False))
+        outcome.force_exception(
+            pytest.fail.Exception(describe_counts(counter, limits), pytrace=False)
+        )
 
 
-def told_of(counter, limits):
+def describe_counts(counter, limits):
+    """Return what a test did, and what it may do, in words."""
     counts = [tls_doctor.several(getattr(counter, name), name[:-1]) for name in NAMES]
     lines = ["TLS: " + ", ".join(counts)]
     lines += ["at most %s=%d" % limit for limit in sorted(limits.items())]

@@ -196,7 +196,7 @@ def fetched(client, url, options):
     return client().fetch(url, **options)
 
 
-def with_botocore(url, trust, clients={}):  # noqa: B006  # it is to keep them
+def with_botocore(url, trust, clients={}):  # the clients that it keeps
     """Return a function that fetches with one client of botocore that is kept.
 
     If the server closes each connection, it loads for each. (To make a client takes longer than a

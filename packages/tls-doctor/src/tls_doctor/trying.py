@@ -13,8 +13,9 @@ from .basis import CERTIFICATE, HOST, ITS_OWN, clock
 from .clients import client_named
 from .counts import at_once, is_shared, wanting
 from .left_behind import loaded, try_import
-from .probes import Probes, process_ms
-from .processes import begin
+from .probes import Probes
+from .processes import spawn_self
+from .state import process_ms
 from .trials import CLOSING, CONTEXTS, with_places
 
 #: How many connections at most are made again, and how long that may take.
@@ -60,62 +61,75 @@ def try_changes(examination, address):
         shared = client in ("requests", "botocore") and is_shared(row, examination.counts)
         keeps = row["kept"] or shared
         is_known = client_named(client).trial or [module for module, _ in row["by"]] == ["ssl"]
-        spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
+        trial = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
         awaits = bool(client_named(client).awaiting_trial) and 2 * row["awaits"] > row["loads"]
-        spec.update(late=late, awaits=awaits)
-        spec.update(wanted=min(at_once(row), MOST_AT_ONCE))
+        trial.update(late=late, awaits=awaits)
+        trial.update(wanted=min(at_once(row), MOST_AT_ONCE))
         if client == "requests" and row["closed"].get("program", 0) >= 2:
-            try_one(tried, dict(spec, client="connection-close", rounds=n, wanted=1, awaits=False))
+            try_one(tried, dict(trial, client="connection-close", rounds=n, wanted=1, awaits=False))
         if repeats and is_known and not keeps and client not in tried:
-            try_one(tried, dict(spec, client=client, rounds=n))
+            try_one(tried, dict(trial, client=client, rounds=n))
         places = row["wanted"].get("full", 0)
         if repeats and client == "requests" and "full" in wanting(row) and places <= MOST_AGAIN:
-            spec = dict(spec, wanted=places, size=row["size"]["full"])
+            trial = dict(trial, wanted=places, size=row["size"]["full"])
             rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // places))
-            try_one(tried, dict(spec, client="larger-pool", rounds=rounds, awaits=False))
+            try_one(tried, dict(trial, client="larger-pool", rounds=rounds, awaits=False))
     return tried
 
 
-def try_one(tried, spec):
+def try_one(tried, trial):
     """Add to what was tried what came of one trial, if it came to something."""
     import time
 
-    path = os.path.join(spec["address"]["folder"], "trial")
+    path = os.path.join(trial["address"]["folder"], "trial")
     with open(path, "w") as file:
-        file.write(json.dumps(spec))
+        file.write(json.dumps(trial))
     environ, deadline = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
     with open(os.devnull, "w") as nowhere:
-        process = begin("--try", path, environ=environ, stdout=nowhere, stderr=nowhere)
+        process = spawn_self("--child-try", path, environ=environ, stdout=nowhere, stderr=nowhere)
     while process.poll() is None and clock() < deadline:
         time.sleep(0.01)
     if process.poll() is None:
         process.kill()
     if process.wait() == 0:
         with open(path) as file:
-            tried[spec["client"]] = json.loads(file.read())
+            tried[trial["client"]] = json.loads(file.read())
 
 
 def try_change(path):
     """Run one trial, as its process; return the exit status, 0 if it came to something."""
     with open(path) as file:
-        spec = json.loads(file.read())
+        trial = json.loads(file.read())
+    result = measure_trial(trial)
+    if result is None:
+        return 1
+    has_to_save = trial["wanted"] == 1 or trial["client"] in ("larger-pool", "connection-close")
+    if has_to_save and result["then"]["loads"] >= result["now"]["loads"]:
+        return 1
+    with open(path, "w") as file:
+        file.write(json.dumps(result))
+    return 0
+
+
+def measure_trial(trial):
+    """Return what came of a trial, as in `try_changes`; None if it could not be made."""
     events = []
     probes = Probes(events.append).install()
-    number, rounds, kinds = spec["wanted"], spec["rounds"], ("last", "kept")
-    module, repeating, keeping = trial_functions(spec)
-    if spec["client"] == "larger-pool":
+    number, rounds, kinds = trial["wanted"], trial["rounds"], ("last", "kept")
+    module, repeating, keeping = trial_functions(trial)
+    if trial["client"] == "larger-pool":
         kinds = ("kept", "kept")
     elif number > 1:
         rounds = max(1, min(MOST_ROUNDS, rounds // number))
-    trust = bundle(spec["trust"], spec["address"]["folder"])
+    trust = bundle(trial["trust"], trial["address"]["folder"])
     if trust is None or not try_import(module):
-        return 1
-    if spec["late"] and try_import("truststore"):  # as in the program
+        return None
+    if trial["late"] and try_import("truststore"):  # as in the program
         loaded("truststore").inject_into_ssl()
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ[name] = trust
-    url = "https://%s:%d/%s/" % (HOST, spec["address"]["https"], AT_ONCE_S if number > 1 else 0)
-    result = {"connections": rounds * number, "at_once": number, "with": spec["client"]}
+    url = "https://%s:%d/%s/" % (HOST, trial["address"]["https"], AT_ONCE_S if number > 1 else 0)
+    result = {"connections": rounds * number, "at_once": number, "with": trial["client"]}
     if (module, repeating, keeping) == CONTEXTS:
         result["with"] = "http.client"
 
@@ -123,7 +137,7 @@ def try_change(path):
         """Return what some rounds took, or None if a reply was another than the one asked for."""
         del events[:]
         started_ms = process_ms()
-        fetch = fetcher(spec, prepare, url + kind, trust)
+        fetch = fetcher(trial, prepare, url + kind, trust)
         for _ in range(rounds):
             replies = fetch()
             replies = replies if isinstance(replies, list) else [replies]
@@ -137,32 +151,25 @@ def try_change(path):
     first = [measure(prepare, kind, 1) for prepare, kind in functions]
     result["now"], result["then"] = [measure(prepare, kind, rounds) for prepare, kind in functions]
     probes.remove()
-    if None in first + [result["now"], result["then"]]:
-        return 1
-    has_to_save = number == 1 or spec["client"] in ("larger-pool", "connection-close")
-    if has_to_save and result["then"]["loads"] >= result["now"]["loads"]:
-        return 1
-    with open(path, "w") as file:
-        file.write(json.dumps(result))
-    return 0
+    return None if None in first + [result["now"], result["then"]] else result
 
 
-def trial_functions(spec):
+def trial_functions(trial):
     """Return (module, function that loads again, function that does not), as `Client.trial`."""
-    if spec["client"] == "connection-close":
+    if trial["client"] == "connection-close":
         return CLOSING
-    if spec["client"] == "larger-pool":
-        sizes = (spec["size"], spec["wanted"])
+    if trial["client"] == "larger-pool":
+        sizes = (trial["size"], trial["wanted"])
         functions = [lambda url, _, size=size: with_places(url, size) for size in sizes]
         return ("requests",) + tuple(functions)
-    client = client_named(spec["client"])
-    return (client.awaiting_trial if spec["awaits"] else client.trial) or CONTEXTS
+    client = client_named(trial["client"])
+    return (client.awaiting_trial if trial["awaits"] else client.trial) or CONTEXTS
 
 
-def fetcher(spec, prepare, url, trust):
+def fetcher(trial, prepare, url, trust):
     """Return a function that fetches, as many times at once as in the run."""
-    number = spec["wanted"]
-    if spec["awaits"]:
+    number = trial["wanted"]
+    if trial["awaits"]:
         return prepare(url, trust, number)
     return in_threads(prepare(url, trust), number) if number > 1 else prepare(url, trust)
 

@@ -6,7 +6,7 @@ from .basis import MOST_REQUESTS, clock
 from .clients import Client, clients_with_sessions, topmost
 from .left_behind import try_import
 from .sessions import GeventHttpClient, Httpx
-from .words import say, told
+from .words import describe, print_line
 
 HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
 
@@ -23,7 +23,7 @@ def check_http(url, imported):
     host, port, secret = parts_of(url)
     results["url"] = public = url.replace(secret, "", 1)
     if url.startswith("https://"):
-        say("connecting to %s: which protocols does it offer? (no request)" % host)
+        print_line("connecting to %s: which protocols does it offer? (no request)" % host)
         results["offers"] = offered(host, port)
     clients = clients_with_sessions()
     names = imported or set(client.module for client in clients if try_import(client.module))
@@ -42,14 +42,14 @@ def check_http(url, imported):
             for _ in range(2):
                 results["requests"] += 1
                 numbers = (public, speaker.name, results["requests"], MOST_REQUESTS)
-                say("asking %s with %s (request %d of at most %d)" % numbers)
+                print_line("asking %s with %s (request %d of at most %d)" % numbers)
                 start = clock()
                 version = session.fetch(url, "HEAD", timeout=5)[3]
                 row["version"] = HTTP_NAMES.get(version, str(version))
                 row["ms"].append(round(1000 * (clock() - start), 1))
             session.close()
         except Exception as error:
-            row["error"] = told(error).replace(secret or "\0", "")
+            row["error"] = describe(error).replace(secret or "\0", "")
     return results
 
 

@@ -29,7 +29,7 @@ def readable(value):
     return text.decode("utf-8", "replace") if PY2 else text
 
 
-def told(error):
+def describe(error):
     """Return an exception in one line: its kind, and what the innermost one says."""
     for _ in range(10):
         inside = [getattr(error, "reason", None), getattr(error, "__cause__", None)]
@@ -55,7 +55,7 @@ def wrapped(text, label="  "):
     )  # fmt: skip
 
 
-def say(text, stream=None):
+def print_line(text, stream=None):
     """Print one line for people; in ASCII, if the terminal cannot show a letter."""
     stream = stream or sys.stderr or sys.__stderr__
     try:
