@@ -516,7 +516,7 @@ def test_a_program_that_collects_nothing_is_not_made_to(site, tmp_path):
 
 
 def test_memory_that_grew_during_loads_at_once_is_counted_once():
-    growth = tls_doctor.counts.growth
+    growth = tls_doctor.verdicts.growth
     assert growth([(0, 1, 100, 300), (2, 3, 300, 400)]) == 300
     assert growth([(0, 2, 100, 400), (1, 3, 200, 500)]) == 400  # and not 600
     assert growth([(0, 1, 500, 200)]) == growth([]) == 0
@@ -588,7 +588,7 @@ def test_a_share_that_is_about_at_the_limit_is_called_so():
     def near(again_share, again=3, share=5.0, loads=4, whole=0.0):
         counts = {"again": again, "again_share": again_share, "loads": loads, "needed": 1}
         counts |= {"handshakes": 1, "clients": [], "failures": []}
-        return tls_doctor.counts.limit_near(counts | {"share": whole}, share)
+        return tls_doctor.verdicts.limit_near(counts | {"share": whole}, share)
 
     assert [near(each) for each in (3.9, 4.5, 5.0, 6.0, 6.4)] == [None, 5.0, 5.0, 5.0, None]
     assert near(5.0, again=1) is None and near(9.0, share=10.0) == 10.0
@@ -1303,7 +1303,7 @@ def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
             events.append((begin, {"is": "begin"} | begun))
             events.append((end, {"is": "end", "h": thread, "ok": True, "t": end}))
         events = [each | {"pid": pid, "cpu": 0} for _, each in sorted(events, key=lambda it: it[0])]
-        return tls_doctor.counts.verdict_on_handshakes(tls_doctor.tally.count_events(events))
+        return tls_doctor.verdicts.verdict_on_handshakes(tls_doctor.tally.count_events(events))
 
     assert verdict((0, 0, 1), (0, 1, 2), (0, 2, 3)) == "one at a time"
     assert verdict((0, 0, 1), (0, 0.1, 1), (0, 0.2, 1)) == "at once"

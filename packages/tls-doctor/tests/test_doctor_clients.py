@@ -4,7 +4,7 @@ import sys
 import types
 
 import pytest
-from tls_doctor import advice, again, clients, counts, examination, judging, loads, probes, trying
+from tls_doctor import advice, clients, examination, judging, loads, probes, rerun, trying, verdicts
 from tls_doctor.examination import Examination
 from tls_doctor.tally import count_events
 
@@ -86,7 +86,7 @@ def test_a_record_gives_a_verdict_and_advice_on_loads_and_on_http2(made_up):
     assert by_id["keep-one"]["add"] == "fetcher = fetchling.Fetcher()"
     assert "A Fetcher that is kept loads once." in by_id["keep-one"]["what"]
     assert by_id["one-connection"]["add"] == made_up.multiplexed
-    assert again.changes_in(dict(report, loop=None)) == ["fetchling"]
+    assert rerun.changes_in(dict(report, loop=None)) == ["fetchling"]
 
 
 def test_without_a_record_nothing_of_that_is_known():
@@ -95,7 +95,7 @@ def test_without_a_record_nothing_of_that_is_known():
     by_id = {change["id"]: change for change in report["advice"]}
     assert by_id["keep-one"]["add"].startswith("context = ssl.")
     assert by_id["one-connection"]["add"] == ""
-    assert again.changes_in(dict(report, loop=None)) == []
+    assert rerun.changes_in(dict(report, loop=None)) == []
 
 
 def test_the_programs_own_call_is_what_is_advised(made_up, tmp_path):
@@ -111,8 +111,8 @@ def test_a_larger_pool_and_shared_pools_follow_from_the_record(made_up):
     row.update(requests=9, full=2, size={"full": 1}, wanted={"full": 7})
     assert advice.larger_pool(row)[0] == "fetcher = fetchling.Fetcher(places=7)"
     assert advice.trial_of("larger-pool", row) == advice.trial_of("keep-one", row) == "fetchling"
-    assert counts.is_shared(row, {"sessions": 0, "pools": 2, "botocores": 0})
-    assert not counts.is_shared(row, {"sessions": 2, "pools": 3, "botocores": 0})
+    assert verdicts.is_shared(row, {"sessions": 0, "pools": 2, "botocores": 0})
+    assert not verdicts.is_shared(row, {"sessions": 2, "pools": 3, "botocores": 0})
 
 
 def test_a_library_that_uses_it_is_told_what_it_takes(made_up):
@@ -139,7 +139,7 @@ def test_its_frames_are_its_own_and_its_sessions_can_be_asked(made_up, monkeypat
 def test_it_is_tried_and_changed_by_its_functions(made_up):
     spec = {"client": "fetchling", "awaits": False}
     assert trying.trial_functions(spec) == ("fetchling", load_again, load_once)
-    applied = again.to_apply(["fetchling"])
+    applied = rerun.to_apply(["fetchling"])
     module = types.SimpleNamespace()
     applied["fetchling.core"](module)
     assert module.changed

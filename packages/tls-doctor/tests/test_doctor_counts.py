@@ -22,7 +22,9 @@ from tls_doctor.basis import (
     UNPATCHED,
     UNSEEN,
 )
-from tls_doctor.counts import (
+from tls_doctor.examination import Examination
+from tls_doctor.tally import count_events
+from tls_doctor.verdicts import (
     at_once,
     is_broken,
     is_kept,
@@ -38,8 +40,6 @@ from tls_doctor.counts import (
     verdict_on_loop,
     wanting,
 )
-from tls_doctor.examination import Examination
-from tls_doctor.tally import count_events
 
 PROGRAM = {"client": None, "through": None, "at": "program.py:1", "awaits": False}
 REQUESTS = dict(PROGRAM, client="requests", through="requests")

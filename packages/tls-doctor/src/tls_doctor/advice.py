@@ -23,9 +23,9 @@ from .basis import (
 )
 from .blocking import PATCHES
 from .clients import KEEP_CONTEXT, advice_to_keep, client_named
-from .counts import is_shared, wanting
 from .loads import judged_rows
-from .words import readable, several, times
+from .verdicts import is_shared, wanting
+from .wording import readable, several, times
 
 CHAPTERS = {
     2: ("02_all_at_once", "All at once"),

@@ -12,7 +12,7 @@ from .advice import chapter
 from .basis import DoctorError, clock
 from .heartbeat import RESTS
 from .loads import LOADS
-from .words import describe, readable, short, wrapped
+from .wording import describe, readable, short, wrapped
 
 #: Where the standard library waits for a reply or a handshake.
 READS = ("read", "recv", "recv_into", "readinto", "do_handshake")

@@ -23,6 +23,7 @@ from .basis import (
     DoctorError,
     clock,
 )
+from .client_sessions import Aiohttp
 from .clients import (
     EVENTLETS,
     STANDARD,
@@ -32,8 +33,7 @@ from .clients import (
     topmost,
 )
 from .left_behind import injected, is_library, loaded, provider, try_import, urllib3_module
-from .sessions import Aiohttp
-from .words import describe
+from .wording import describe
 
 #: Event loops that patch, and the line that does it.
 PATCHES = {

@@ -10,7 +10,7 @@ from .clients import PACKAGES
 from .decorators import is_decorator
 from .left_behind import is_library, is_package
 from .state import running_loop
-from .words import short
+from .wording import short
 
 #: What may come between a client and what it calls.
 BETWEEN = (

@@ -19,8 +19,8 @@ from .changes import (
     one_context_of_ssl,
     one_context_of_tornado,
 )
+from .client_sessions import Aiohttp, GeventHttpClient, HttpClient, Httpx, Requests, Urllib3
 from .left_behind import loaded, try_import
-from .sessions import Aiohttp, GeventHttpClient, HttpClient, Httpx, Requests, Urllib3
 from .trials import (
     HTTP_CLIENT,
     awaiting_clients_of,

@@ -25,11 +25,11 @@ from .importing import TooLongError, end_after, import_program, trouble_of
 from .judging import judge
 from .left_behind import is_installed, loaded, openssl, provides
 from .loads import Watch, certificates_of_a_load, check_loads, cost_of_a_load
+from .own_server import Server, require_listening, start_server, stop_server
 from .processes import end_group, spawn_self
 from .report import text_of
-from .server import Server, require_listening, start_server, stop_server
 from .which_http import check_http
-from .words import print_line
+from .wording import print_line
 
 
 class Examination(Record):

@@ -7,7 +7,7 @@ import signal
 import sys
 
 from .basis import OWN_FILE, PY2
-from .words import describe, short
+from .wording import describe, short
 
 
 class TooLongError(BaseException):

@@ -28,7 +28,7 @@ from .basis import (
 )
 from .blocking import PATCHES
 from .clients import counted_clients
-from .counts import (
+from .verdicts import (
     is_broken,
     verdict_on,
     verdict_on_contexts,

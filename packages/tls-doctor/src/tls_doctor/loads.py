@@ -9,7 +9,7 @@ import sys
 from .basis import OWN_FILE, TURNS, clock, cpu_clock
 from .clients import clients_with_sessions, own_adapters, topmost
 from .left_behind import is_library, loaded, try_import
-from .words import describe, readable, short
+from .wording import describe, readable, short
 
 LOADS = ("load_verify_locations", "set_default_verify_paths")
 

@@ -20,7 +20,6 @@ import weakref
 from .basis import clock
 from .callers import VENDORED, CallStack
 from .clients import OWN_TLS, PACKAGES
-from .counts import CONTEXTS_FROM, KEPT_FROM
 from .heartbeat import Beats, Heartbeat, Turns
 from .import_hook import ImportHook
 from .left_behind import is_library
@@ -43,7 +42,8 @@ from .state import (
     thread_ms,
 )
 from .tally import count_events
-from .words import describe, readable
+from .verdicts import CONTEXTS_FROM, KEPT_FROM
+from .wording import describe, readable
 
 #: What a socket says that does not wait until it is connected.
 UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK, errno.EISCONN, 10035)

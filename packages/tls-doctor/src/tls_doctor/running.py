@@ -9,18 +9,18 @@ import signal
 import sys
 import time
 
-from .again import apply_first, to_apply
 from .basis import OWN_FILE, PY2, REPEATED, DoctorError, clock
-from .counts import verdict_on
 from .examination import Examination, examine_end
 from .left_behind import is_library
+from .own_server import start_server, stop_server
 from .probes import Probes
 from .processes import spawn_self
-from .server import start_server, stop_server
+from .rerun import apply_first, to_apply
 from .state import process_ms
 from .tally import count_events
 from .trying import try_changes
-from .words import describe, readable, short
+from .verdicts import verdict_on
+from .wording import describe, readable, short
 
 #: After so many events of one process nothing more is written.
 MOST_EVENTS = 400000

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from .words import readable
+from .wording import readable
 
 
 def named(wrapper, function):

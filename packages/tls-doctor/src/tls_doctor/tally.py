@@ -3,7 +3,7 @@
 from __future__ import division, print_function
 
 from .basis import Record, nothing
-from .counts import (
+from .verdicts import (
     HELD_UP_IN_A_ROW_FROM_MS,
     TOO_MANY_H2_FROM,
     growth,

@@ -11,12 +11,12 @@ import os
 
 from .basis import CERTIFICATE, HOST, ITS_OWN, clock
 from .clients import client_named
-from .counts import at_once, is_shared, wanting
 from .left_behind import loaded, try_import
 from .probes import Probes
 from .processes import spawn_self
 from .state import process_ms
 from .trials import CLOSING, CONTEXTS, with_places
+from .verdicts import at_once, is_shared, wanting
 
 #: How many connections at most are made again, and how long that may take.
 MOST_AGAIN = 50

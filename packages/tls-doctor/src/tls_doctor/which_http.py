@@ -3,10 +3,10 @@
 from __future__ import division, print_function
 
 from .basis import MOST_REQUESTS, clock
+from .client_sessions import GeventHttpClient, Httpx
 from .clients import Client, clients_with_sessions, topmost
 from .left_behind import try_import
-from .sessions import GeventHttpClient, Httpx
-from .words import describe, print_line
+from .wording import describe, print_line
 
 HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
 

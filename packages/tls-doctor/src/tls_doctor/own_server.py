@@ -11,7 +11,7 @@ import time
 from .basis import CERTIFICATE, HOST, KEY, PY2, DoctorError
 from .left_behind import own_context
 from .processes import end_group, spawn_self
-from .words import describe
+from .wording import describe
 
 
 def start_server():

@@ -8,10 +8,10 @@ from .basis import DOES_NOT_APPLY, ITS_OWN
 from .blocking import PATCHES
 from .changes import one_of_each
 from .clients import client_named
-from .counts import is_shared
 from .left_behind import is_library
 from .probed import says_close
-from .words import print_line, several, wrapped
+from .verdicts import is_shared
+from .wording import print_line, several, wrapped
 
 #: More than a program has threads, or hosts.
 PLACES = 1000
