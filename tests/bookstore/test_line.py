@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 from casebook.cases.bookstore import line
-from casebook.cases.bookstore.line import capacity, ends, law, situations, visits, wire
+from casebook.cases.bookstore.line import capacity, ends, law, lines, situations, visits, wire
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.laboratory import scripts
 
@@ -456,7 +456,9 @@ def test_the_control_compares_each_visit_alone_with_the_same_on_several_lines(mo
     ],
 )
 def test_only_visits_that_wait_as_much_as_the_control_are_made_together(asked, waits):
-    assert visits._waits(*asked) is waits
+    clients, n, latency_s, body_bytes = asked
+    kinds = lines.kinds(clients, n, (*visits.BARE, *visits.LIBRARIES), latency_s=latency_s)
+    assert visits._waits(kinds, body_bytes) is waits
 
 
 def test_visits_on_lines_of_their_own_are_made_at_the_same_time(monkeypatch):
