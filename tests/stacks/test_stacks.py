@@ -17,7 +17,7 @@ from casebook.cases.fetching import clients
 from casebook.cases.fetching.probes import steps
 from casebook.errors import UsageError
 from casebook.findings import published
-from casebook.laboratory import machines, measurements
+from casebook.laboratory import machine_files, measurements
 from casebook.stacks import environments, locks
 
 TABLE = tomllib.loads(stacks.TABLE.read_text())
@@ -100,8 +100,8 @@ def texts_in(asked: Any) -> Iterator[str]:
 
 def test_what_chapters_ask_for_is_made_first_and_nothing_else() -> None:
     """What they ask for is what their cells name, and what machines were asked when they ran."""
-    files = (places.DATA / "machines").glob(f"*{machines.SUFFIX}")
-    answers = [answer for file in files for answer in machines.read(file).answers]
+    files = (places.DATA / "machines").glob(f"*{machine_files.SUFFIX}")
+    answers = [answer for file in files for answer in machine_files.read(file).answers]
     texts = texts_in_cells() | {*texts_in([answer.get("asked") for answer in answers])}
     texts |= {stack for engine, (stack, _) in ENGINES.items() if engine in texts}
     first = {stack.name for stack in stacks.of_chapters()}

@@ -18,7 +18,7 @@ import pandas as pd
 
 from casebook import words
 from casebook.cases.bookstore import opening, readers, stock, store
-from casebook.cases.bookstore.line import capacity, chains, ends, lines, visits, wire
+from casebook.cases.bookstore.line import chains, ends, feasibility, lines, visits, wire
 from casebook.cases.bookstore.line.lines import Distance, Kind, Line
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import rounds
@@ -434,8 +434,8 @@ _OVER = Experiment(
         ),
         stock.FILE,
     ),
-    lacks=capacity.not_here,
-    tells=capacity.told,
+    lacks=feasibility.not_here,
+    tells=feasibility.told,
     draws=visits.draws,
 )
 
@@ -449,6 +449,6 @@ _AGAIN = Experiment(
         *digests.executed(readers.SCRIPTS / "connects.py"),
         stock.FILE,
     ),
-    lacks=capacity.not_here,
-    tells=capacity.told,
+    lacks=feasibility.not_here,
+    tells=feasibility.told,
 )

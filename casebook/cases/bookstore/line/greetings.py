@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 import pandas as pd
 
-from casebook.cases.bookstore.line import capacity, chains, wire
+from casebook.cases.bookstore.line import chains, feasibility, wire
 from casebook.cases.bookstore.line.lines import Line
 from casebook.cases.bookstore.line.visits import WITH_LIBRARIES
 from casebook.errors import RunFailed, UsageError
@@ -155,6 +155,6 @@ _GREET = Experiment(
     Path(__file__).parent / "greet.py",
     _figures,
     within_s=120,
-    lacks=capacity.not_here,
-    tells=capacity.told,
+    lacks=feasibility.not_here,
+    tells=feasibility.told,
 )
