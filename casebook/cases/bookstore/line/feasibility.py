@@ -32,8 +32,9 @@ COLUMNS = [
 
 @cache
 def not_here() -> str:
-    """Say why there can be no line on this machine; "" if there can. Raises MissingInterpreter if
-    there is none and CASEBOOK_REQUIRE names "line".
+    """Say why there can be no line on this machine; "" if there can.
+
+    Raises MissingInterpreter if there can be none and CASEBOOK_REQUIRE names "line".
     """
     tried = subprocess.run(
         [sys.executable, ends.__file__], capture_output=True, text=True, timeout=60
@@ -48,15 +49,10 @@ def not_here() -> str:
 
 
 def flood() -> pd.DataFrame:
-    """Send as fast as TCP can over a line with no latency and no bandwidth: a row for each of
-    TIMES floods, columns COLUMNS.
+    """Send as fast as TCP can over a line with no latency and no bandwidth, TIMES times.
 
-    repeat: which flood. packets_s: packets a second, of both directions; mbit: the same in millions
-    of bits of data a second. line_us: microseconds of processor that the line takes for a packet;
-    line_busy: the share of a processor that it took meanwhile, 1 where it did nothing but pass
-    packets on. busiest: packets a second in the busiest window (wire.WINDOW_S); lost: packets that
-    the kernel had no room for. No rows where there can be no line, and no machine in data/machines/
-    was asked the same. Raises MissingInterpreter, RunFailed.
+    Returns a row a flood, the columns of Flood; no rows if there can be no line here and no machine
+    in data/machines/ was asked the same. Raises MissingInterpreter, RunFailed.
     """
     parameter_sets = [{"way": "", "bytes": BYTES, "times": TIMES}]
     try:
@@ -79,9 +75,10 @@ def flood() -> pd.DataFrame:
 
 @cache
 def told() -> Mapping[str, float]:
-    """Return what a script that uses a line has to know about this machine: "carries", packets a
-    second that the line would pass on with a processor to itself. Other work, which may be over
-    when a script runs, does not make it less.
+    """Return what a script that uses a line has to know about this machine.
+
+    carries: packets a second that the line would pass on with a processor to itself. Other work,
+    which may be over when a script runs, does not make it less.
     """
     return {"carries": round(1e6 / flood()["line_us"].median())}
 

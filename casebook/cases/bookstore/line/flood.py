@@ -1,7 +1,7 @@
-"""How many packets a second a line carries, with no latency and no bandwidth of its own: one JSON
-object in (standard input), one out.
+"""Measure how many packets a second a line carries, with no latency and no bandwidth of its own.
 
-In: {"way" (of ends.Ends), "bytes" (of a flood), "times"}.
+One JSON object in (standard input), one out. In: {"way" (of ends.Ends), "bytes" (of a flood),
+"times"}.
 
 Out: {"way", "floods": [{"took_s" (from the first byte to the last, at the near end), "packets" (in
 both directions), "bytes" (of data, at the near end), "busiest" (as wire.Wire has it), "lost"
@@ -45,6 +45,7 @@ def take(address, port):
 
 
 def answer(parameters):
+    """Open the line and both ends, and make the floods."""
     from ends import ADDRESSES, Ends
 
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

@@ -87,8 +87,10 @@ def round_trips(way: str, n: int, body: int, tls: int = 1) -> float:
 def spread(
     way: str, n: int, body: int, trip_s: float, loss: float = 0.0
 ) -> tuple[float, float, float]:
-    """Compute seconds by the law: the median of DRAWS lots, and the ends of the middle eight
-    tenths; three times the same if nothing is lost. Parameters as for `seconds`.
+    """Compute seconds by the law, for DRAWS lots: their median, and between what most of them lie.
+
+    The ends are those of the middle eight tenths. Three times the same if nothing is lost.
+    Parameters as for `seconds`.
     """
     draws = DRAWS if loss else 1
     walls = sorted(seconds(way, n, body, trip_s, loss, i) for i in range(draws))
@@ -117,6 +119,7 @@ class _Sender:
     most: int = 1 << 30
 
     def shake_hands(self, tls: int) -> float:
+        """Return the seconds of the handshakes of TCP and TLS."""
         took_s, timer_s = self.line.trip_s, HANDSHAKE_S
         while self.line.drops():
             took_s, timer_s = took_s + timer_s, 2 * timer_s
@@ -125,6 +128,7 @@ class _Sender:
         return took_s
 
     def send(self, size: int) -> float:
+        """Send some bytes, and return the seconds until the sender knows that they came."""
         remaining, took_s = -(-size // PACKET), 0.0
         while remaining:
             packets = min(remaining, self.may, self.most)
@@ -134,6 +138,7 @@ class _Sender:
 
     def _flight(self, packets: int, is_last: bool) -> tuple[float, int]:
         """Send some packets at once: seconds until the sender knows what came, and how many did.
+
         is_last: there is nothing to send behind them.
         """
         drops = [self.line.drops() for _ in range(packets)] if self.line.loss else []

@@ -20,6 +20,7 @@ QUIC_STORE = os.path.join(_SERVING, "quic_store.py")
 
 
 def answer(parameters):
+    """Open the line and both stores, and make the visits."""
     script = os.path.join(_SERVING, parameters.get("serves", os.path.basename(over._STORE)))
     with (
         tempfile.TemporaryDirectory(prefix="casebook-line-") as of_tcp,

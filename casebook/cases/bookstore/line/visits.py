@@ -128,9 +128,12 @@ class TooMuch(RunFailed):
 
 
 def lost(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
-    """Return what `lose` takes: of what the server sends on this connection, in the order of
-    opening, the packet with this byte of its data, once, and further ones behind it for a burst of
-    count.
+    """Return what `lose` takes for one packet that the server sends, once, or for a burst.
+
+    Parameters:
+        byte: of the connection's data; the packet that has it is lost.
+        count: with so many packets, further ones behind it are lost, too.
+        connection: its number, in the order of opening.
     """
     return {"connection": connection, "byte": byte, "count": count}
 
@@ -180,7 +183,7 @@ def visit_all(
     repeats: int | range | None = None,
     **common: Any,
 ) -> pd.DataFrame:
-    """Make several kinds of visits in each round, where one question rests on all of them.
+    """Make several kinds of visits in each round, if one question rests on all of them.
 
     Parameters:
         kinds: of each, what `visit` takes.
@@ -202,9 +205,10 @@ def visit_all(
 def with_controls(
     controls: Iterable[str], clients: str | Iterable[str], **parameters: Any
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Make the same visits with each of TCP's congestion controls; return them, and the controls
-    that are missing: this kernel has none of that name, or lets no namespace choose it. Raises as
-    `visit`.
+    """Make the same visits with each of TCP's congestion controls.
+
+    Returns the visits, and the controls that are missing: this kernel has none of that name, or
+    lets no namespace choose it. Raises as `visit`.
     """
     frames, missing = [], []
     for control in controls:
@@ -245,10 +249,10 @@ _CONTROL_BYTES, _VISITS, _MOST_BOOKS = 27_000, 4, 100
 
 @cache
 def lines_at_once() -> int:
-    """Return how many visits from afar may be made at the same time: LINES where the control takes
-    less than a tenth longer beside others of its kind than alone; else 1.
+    """Return how many visits from afar may be made at the same time.
 
-    Outside a build it is 1: the control takes longer than a few visits.
+    LINES, if the control takes less than a tenth longer beside others of its kind than alone; else
+    1. Outside a build it is 1: the control takes longer than a few visits.
     """
     if not measurements.in_build() or environments.is_another_machine():
         return 1
