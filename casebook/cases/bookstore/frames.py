@@ -105,8 +105,9 @@ def _overheard(store, paths: list[str], at_once: int) -> tuple[list[bare_h2.Repl
 
 
 def parse(chunks: Sequence) -> pd.DataFrame:
-    """Return the frames in chunks of bytes, (seconds, "client" or "server", bytes), in order of
-    their last bytes; the client's begin with PREFACE.
+    """Return the frames in chunks of bytes, (seconds, "client" or "server", bytes).
+
+    They are in the order of their last bytes; the client's begin with PREFACE.
     """
     unread, rows = {"client": b"", "server": b""}, []
     for at_s, sender, data in chunks:

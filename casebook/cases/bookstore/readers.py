@@ -32,12 +32,11 @@ PATIENCE_S = 20.0
 
 @dataclass(frozen=True)
 class Reader:
-    """A client: its name in words, the stack whose environment it runs in, its script, its library
-    and its protocol.
+    """A client: its name in words, its stack, its script, its library and its protocol.
 
-    many: how many requests it has open at a time on its one connection unless asked otherwise;
-    over HTTP/1.1 how many connections. most: the most of them that it can have (1: one request
-    after the other). orders: those of ORDERS that it can read in, its own first.
+    many: how many requests it has open at a time on its one connection unless asked otherwise; over
+    HTTP/1.1 how many connections. most: the most of them that it can have (1: one request after the
+    other). orders: those of ORDERS that it can read in, its own first.
     """
 
     title: str
@@ -98,9 +97,7 @@ OVER_QUIC = {
 
 
 def get(client: str) -> Reader:
-    """Return a client by name, of READERS, LOOPS or OVER_QUIC. Raises UsageError for an unknown
-    one.
-    """
+    """Return a client by name, of READERS, LOOPS or OVER_QUIC. Raises UsageError."""
     readers = READERS | LOOPS | OVER_QUIC
     if client not in readers:
         raise UsageError(f"there is no client {client!r}; choose: {', '.join(READERS)}")
@@ -160,10 +157,9 @@ def function(path: Path, name: str) -> ast.FunctionDef:
 
 
 def place(client: str) -> dict[str, Any]:
-    """Return where a client's `visit` stands: {"path", "lines": (first, last)}, as listings.file
-    takes it.
+    """Return where a client's `visit` stands, as listings.file takes it.
 
-    Raises UsageError for an unknown client.
+    {"path", "lines": (first, last)}. Raises UsageError for an unknown client.
     """
     path = SCRIPTS / f"{get(client).script}.py"
     node = function(path, "visit")

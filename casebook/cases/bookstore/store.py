@@ -66,10 +66,10 @@ class Store(Server):
         return self._send("cpu")["cpu_s"]
 
     def counters(self) -> dict:
-        """Return what was asked since the start or the last reset: `connections` (that asked for
-        something), `requests`, `peak_streams` (the most requests that one connection had open at
-        once) and `protocols` (requests by "HTTP/1.1" and "HTTP/2").
+        """Return what was asked since the start or the last reset.
 
+        `connections` (that asked for something), `requests`, `peak_streams` (the most requests that
+        one connection had open at once) and `protocols` (requests by "HTTP/1.1" and "HTTP/2").
         Granian counts a request as open until its answer is known, Twisted until it is sent.
         """
         return self._send("counters")
@@ -128,9 +128,7 @@ def open_store(
 
 
 def stack_of(engine: str) -> Stack:
-    """Return the stack whose environment an engine runs in. Raises UsageError for an unknown
-    one.
-    """
+    """Return the stack whose environment an engine runs in. Raises UsageError."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine {engine!r}: choose {', '.join(ENGINES)}")
     return stacks.get(ENGINES[engine][0])
@@ -176,11 +174,11 @@ def _port(process, ca_file: Path) -> int:
 
 
 def _greet(url: str, ca_file: Path, named: bool) -> tuple[str | None, str, int | None]:
-    """Return what the server chooses of "h2" and "http/1.1" (None: nothing), the version of TLS,
-    and over h2 the most requests that a connection may have open (None: no limit).
+    """Return what the server chooses of "h2" and "http/1.1", the version of TLS, and its streams.
 
-    named: the certificate is for this address. Raises ServerFailed when the server cannot be
-    trusted, or does not speak what it chose.
+    None: it chose nothing. Streams: over h2, the most requests that a connection may have open
+    (None: no limit). named: the certificate is for this address. Raises ServerFailed when the
+    server cannot be trusted, or does not speak what it chose.
     """
     context = ssl.create_default_context(cafile=ca_file)
     context.check_hostname = named

@@ -116,6 +116,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__exit__(*exception)
 
     def finish_request(self, request, client_address):
+        """Shake hands in the connection's own thread, and answer it."""
         request.settimeout(PATIENCE_S)
         request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # A client that does not trust us, or hangs up, has the right to.
@@ -143,6 +144,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):
+        """Write nothing."""
         pass
 
     def answer(self, content: dict, status: int = 200, **headers: str) -> None:
@@ -160,6 +162,7 @@ class Page(Handler):
     """Every page says whose certificate was shown; the connection is kept."""
 
     def do_GET(self):
+        """Say whose certificate was shown."""
         self.answer({"shown": self.shown()})
 
     def shown(self) -> str:
@@ -183,10 +186,12 @@ class Tunnel(Handler):
     """A proxy: opens a tunnel for CONNECT, and passes on what comes from either end."""
 
     def parse_request(self):
+        """Note a request, and read it."""
         self.server.heard.append(self.raw_requestline.decode("latin-1").strip())
         return super().parse_request()
 
     def do_CONNECT(self):
+        """Open a tunnel, and pass on what comes from either end."""
         self.close_connection = True
         host, _, port = self.path.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as upstream:

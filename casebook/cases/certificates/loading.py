@@ -1,5 +1,6 @@
-"""What it costs to load a bundle of certificates, in any stack: processor time, wall time, locks
-taken, and whether other threads can run meanwhile.
+"""What it costs to load a bundle of certificates, in any stack.
+
+Processor time, wall time, locks taken, and whether other threads can run meanwhile.
 
     sizes = [Task(certificates=k) for k in (0, 1, 10, 50, None)]
     frame = measure("stage-1-today", sizes)
@@ -219,8 +220,10 @@ def _source(preload: str) -> Path:
 
 
 def compiled(preload: str, folder: Path) -> dict[str, str] | None:
-    """Return the environment variables that preload a library, which is compiled into a folder if
-    it is not there. None if that cannot be done: it takes Linux and a C compiler.
+    """Return the environment variables that preload a library.
+
+    It is compiled into a folder if it is not there. None if that cannot be done: it takes Linux and
+    a C compiler.
     """
     if not preload:
         return {}

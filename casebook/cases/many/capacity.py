@@ -156,8 +156,9 @@ def _second_ms(costs: Mapping[str, float], workers: Any, threads: Any) -> Any:
 
 
 def loads_ms(runs: pd.DataFrame, load_ms: float) -> pd.Series:
-    """Return what the loads of cured runs (of jobs.measure) took of each page: one for a process
-    that had not loaded before, by their count.
+    """Return what the loads of cured runs (of jobs.measure) took of each page.
+
+    One load for a process that had not loaded before, by their count.
     """
     return runs["loads"] * load_ms / runs["pages"]
 
@@ -217,13 +218,17 @@ def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
 def off(
     job: str, basis: Iterable[str], pages: pd.DataFrame, waits: pd.DataFrame, **bounds: Any
 ) -> Question:
-    """Ask how far the model is off for a job of jobs.measure: the CPU of workers and engine that a
-    page took, divided by what the model says, in each round; 1 is not at all.
+    """Ask how far the model is off for a job of jobs.measure, in each round; 1 is not at all.
 
-    job: what it is called. basis: the jobs of the same round that the costs are found from, as in
-    fitted: what a page costs changes with what else a machine does, by half within minutes. The
-    model is told how long the job took, for the same reason. pages, waits: as for fitted. bounds:
-    of the window: above=, below=, or between=(low, high).
+    That is the CPU of workers and engine that a page took, divided by what the model says.
+
+    Parameters:
+        job: what it is called.
+        basis: the jobs of the same round that the costs are found from, as in fitted: what a page
+            costs changes with what else a machine does, by half within minutes. The model is told
+            how long the job took, for the same reason.
+        pages, waits: as for fitted.
+        bounds: of the window: above=, below=, or between=(low, high).
     """
     basis = list(basis)
 
@@ -305,8 +310,10 @@ def functions(
 
 @dataclass(frozen=True)
 class Published:
-    """What others say of a job of theirs. cores: of a machine, as sold (0: not said); dollars: NaN
-    where not said; source: its entry in the bibliography.
+    """What others say of a job of theirs.
+
+    cores: of a machine, as sold (0: not said); dollars: NaN if not said; source: its entry in the
+    bibliography.
     """
 
     name: str

@@ -29,8 +29,10 @@ class Reply:
 
 
 class Connection:
-    """One TLS connection that speaks HTTP/2. `open`: its replies that are not whole, by stream;
-    `is_settled`: whether the server's settings are in.
+    """One TLS connection that speaks HTTP/2.
+
+    `open`: its replies that are not whole, by stream; `is_settled`: whether the server's settings
+    are in.
     """
 
     def __init__(self, url, context, timeout_s=None, delays_small=False):
@@ -46,9 +48,11 @@ class Connection:
         self.open, self.is_settled = {}, False
 
     def greet(self, window_bytes=0):
-        """Say hello. It leaves together with the first request: a client need not wait for the
-        server's settings (RFC 9113, section 3.4). window_bytes: so much the server may send ahead
-        of our acknowledgement, on each stream and in all; 0 for HTTP/2's own 65,535.
+        """Say hello, together with the first request.
+
+        A client need not wait for the server's settings (RFC 9113, section 3.4). window_bytes: how
+        much the server may send ahead of our acknowledgement, on each stream and in all; 0 for
+        HTTP/2's own 65,535.
         """
         if self.protocol != "h2":
             raise Broken(f"the server chose {self.protocol or 'no protocol'}, and not HTTP/2")
@@ -78,8 +82,9 @@ class Connection:
         return received
 
     def room(self):
-        """Return how many streams the server allows; a hundred until it has said so, because it
-        should not allow fewer (RFC 9113, section 6.5.2).
+        """Return how many streams the server allows.
+
+        A hundred until it has said so, because it should not allow fewer (RFC 9113, section 6.5.2).
         """
         return self.h2.remote_settings.max_concurrent_streams if self.is_settled else 100
 

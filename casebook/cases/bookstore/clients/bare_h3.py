@@ -31,9 +31,10 @@ class Reply:
 
 
 class Connection(QuicConnectionProtocol):
-    """A connection that speaks HTTP/3. `resumed`, `early`: whether its handshake took up an earlier
-    session, and whether the server took what was asked before the handshake's end (None before
-    that).
+    """A connection that speaks HTTP/3.
+
+    `resumed`, `early`: whether its handshake took up an earlier session, and whether the server
+    took what was asked before the handshake's end (None before that).
     """
 
     def __init__(self, authority, quic):
@@ -55,6 +56,7 @@ class Connection(QuicConnectionProtocol):
         return reply
 
     def quic_event_received(self, event):
+        """Take what QUIC tells: a handshake, data, or an end."""
         if isinstance(event, HandshakeCompleted):
             self.protocol = event.alpn_protocol
             self.resumed, self.early = event.session_resumed, event.early_data_accepted

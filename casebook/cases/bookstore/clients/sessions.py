@@ -1,14 +1,13 @@
-"""Connections to a store of HTTP/3, one after the other, each for one book: one JSON object in
-(standard input), one out.
+"""Connections to a store of HTTP/3, one after the other, each for one book.
 
-In: {"url", "ca_file", "path" (of the book), "steps": ["fresh", "resumed", "early", "replayed"],
-"pause_s" (before and after what is replayed)}.
+One JSON object in (standard input), one out. In: {"url", "ca_file", "path" (of the book), "steps":
+["fresh", "resumed", "early", "replayed"], "pause_s" (before and after what is replayed)}.
 
 fresh       a connection that knows nothing of an earlier one
 resumed     it shows the ticket of the connection before, and asks when its handshake is done
 early       it shows the ticket, and its request leaves with its first datagrams (0-RTT)
 replayed    no connection: the datagrams that the last one had sent before it heard anything are
-            sent once more, as they were, from another port; whoever saw them could do that
+            sent once more, as they were, from another port; anybody who saw them could do that
 
 Out: {"steps": [{"step", "wall_s" (until the book is in), "resumed", "early" (whether the server
 agreed), "tickets" (how many it gave), "body" (text)}, or {"step", "datagrams"} of what was
@@ -33,6 +32,7 @@ class Overheard:
         self._transport, connection._transport = connection._transport, self
 
     def sendto(self, data, address):
+        """Send a datagram, and keep it if it is one of the first."""
         if self._connection.heard == 0:
             self.datagrams.append(data)
         self._transport.sendto(data, address)
@@ -44,10 +44,12 @@ class Connection(bare_h3.Connection):
     heard = 0
 
     def connection_made(self, transport):
+        """Put an Overheard between the connection and its transport."""
         super().connection_made(transport)
         self.overheard = Overheard(self)
 
     def datagram_received(self, data, address):
+        """Count a datagram, and pass it on."""
         self.heard += 1
         super().datagram_received(data, address)
 
@@ -76,6 +78,7 @@ async def one(spec, step, ticket):
 
 
 async def visit(spec):
+    """Take all steps, and return what each was."""
     steps, ticket, datagrams = [], None, []
     for step in spec["steps"]:
         if step == "replayed":

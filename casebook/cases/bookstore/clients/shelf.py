@@ -122,9 +122,7 @@ class Shelf:
             self.turn = next(self.turns, None)
 
     def read(self, book, status, body, announced=None):
-        """Read the JSON of a book, as the article's client does: that is part of what is
-        measured.
-        """
+        """Read the JSON of a book, as the article's client does: it is part of what is measured."""
         try:
             text = whole(status, body, announced)
             json.loads(text)

@@ -22,8 +22,10 @@ def say(**content):
 
 
 def attend(folder, counters=None, let_go=None):
-    """Answer the owner from now on, beside whatever serves; when the owner is gone, remove the
-    folder of this run and end. let_go: answers what was held back; called in another thread.
+    """Answer the owner from now on, beside whatever serves.
+
+    When the owner is gone, remove the folder of this run and end. let_go: answers what was held
+    back; called in another thread.
     """
     parent = os.getppid()
 

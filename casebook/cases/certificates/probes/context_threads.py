@@ -1,9 +1,8 @@
-"""What is left of contexts that threads make and drop one after the other: one JSON object in, one
-out.
+"""What is left of contexts that threads make and drop one after the other.
 
-In: {"file": a bundle's path, or null for none, "threads", "turns": how many contexts each thread
-makes, "maker": whether one thread makes them for all}. Never is more than one context alive: a
-lock is held while it is.
+One JSON object in, one out. In: {"file": a bundle's path, or null for none, "threads", "turns": how
+many contexts each thread makes, "maker": whether one thread makes them for all}. Never is more than
+one context alive: a lock is held while it is.
 
 Out: {"openssl", "peak": the most contexts that were alive at once, "steps": [{"what", "rss_kib",
 "in_use_kib", "free_kib"}]}, as context_weights.py has it: when a first context was made and freed
@@ -41,6 +40,7 @@ class Maker(threading.Thread):
         self.wanted, self.there = threading.Semaphore(0), threading.Semaphore(0)
 
     def run(self):
+        """Make a context whenever one is asked for."""
         while True:
             self.wanted.acquire()
             self.context = make(self.file)
@@ -54,6 +54,7 @@ class Maker(threading.Thread):
 
 
 def run(spec):
+    """Have the threads make and drop their contexts, and return the memory at each step."""
     library, alive, one_alive = libc(), Alive(), threading.Lock()
     started, over, end = threading.Event(), threading.Semaphore(0), threading.Event()
     maker = Maker(spec["file"])

@@ -30,6 +30,8 @@ NAMES = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks kee
 
 
 class Mallinfo2(ctypes.Structure):
+    """What glibc's mallinfo2 returns."""
+
     _fields_ = [(name, ctypes.c_size_t) for name in NAMES]
 
 
@@ -52,11 +54,13 @@ def make(file):
 
 
 def load(context, file):
+    """Load the bundle, if there is one, into a context."""
     if file:
         context.load_verify_locations(file)
 
 
 def rss_kib():
+    """Return the process's resident memory."""
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
@@ -68,6 +72,7 @@ class Look:
         self.its, self.steps = library, []
 
     def __call__(self, step):
+        """Add the row of a step."""
         gc.collect()
         row = {"what": step, "rss_kib": rss_kib(), "in_use_kib": None, "free_kib": None}
         if self.its:
@@ -78,6 +83,7 @@ class Look:
 
 
 def run(spec):
+    """Make and free contexts, and return the memory at each step."""
     library = libc()
     record = Look(library)
     make(spec["file"])
@@ -98,6 +104,7 @@ def run(spec):
 
 
 def openssl():
+    """Return the version of the OpenSSL that makes the contexts."""
     if not pyopenssl:
         return ssl.OPENSSL_VERSION
     version = pyopenssl.SSLeay_version(pyopenssl.SSLEAY_VERSION)

@@ -35,6 +35,7 @@ def each():
 
 
 def one_for_all(context):
+    """Use one context for all pages, and a connection for each."""
     return with_context(lambda url: fetch(url, context), context)
 
 
@@ -120,6 +121,7 @@ def requests_shared():
 
 
 def inject():
+    """Have truststore take the place of ssl's contexts."""
     import truststore
 
     truststore.inject_into_ssl()
@@ -145,6 +147,7 @@ WAYS = {
 
 
 def run(spec):
+    """Fetch all pages in threads that start together, and return what each waited for."""
     n, replies, calls = spec["n"], {}, []
     get = WAYS[spec["way"]]()
     start_line = threading.Barrier(n + 1)

@@ -95,6 +95,7 @@ async def httpx_thread(urls):
 
 
 async def with_context(context, urls):
+    """Make a client of httpx for each page, all with one context."""
     import httpx
 
     async def get(url):
@@ -117,6 +118,7 @@ async def aiohttp_context_each(urls):
 
 
 async def aiohttp_with(connector, urls):
+    """Make a session of aiohttp for each page, with a connector of its own."""
     import aiohttp
 
     async def get(url):
@@ -181,6 +183,7 @@ async def botocore_asked_one(urls):
 
 
 async def botocore_with(client_for, urls):
+    """Fetch each page with botocore, in a thread of its own."""
     loop = asyncio.get_running_loop()
     with concurrent.futures.ThreadPoolExecutor(len(urls)) as threads:
 
@@ -192,12 +195,14 @@ async def botocore_with(client_for, urls):
 
 
 def botocore_client(url):
+    """Make a client of botocore."""
     import botocore.session
 
     return storage_of(botocore.session.Session(), url)
 
 
 def get_object(client, url):
+    """Fetch an object, and return its status and body."""
     reply = client.get_object(**object_of(url))
     return reply["ResponseMetadata"]["HTTPStatusCode"], reply["Body"].read()
 
@@ -214,6 +219,8 @@ async def aiobotocore_one(urls):
 
 
 async def aiobotocore_with(client_for, urls):
+    """Fetch each page with aiobotocore, on the loop."""
+
     async def get(url):
         async with client_for(url) as client:
             reply = await client.get_object(**object_of(url))
@@ -223,6 +230,7 @@ async def aiobotocore_with(client_for, urls):
 
 
 def aiobotocore_client(url):
+    """Make a client of aiobotocore."""
     import aiobotocore.session
 
     return storage_of(aiobotocore.session.get_session(), url)
@@ -265,12 +273,14 @@ WAYS = {
 
 
 async def heartbeat(beats):
+    """Note the time at a fixed rate."""
     while True:
         beats.append(time.perf_counter())
         await asyncio.sleep(INTERVAL_S)
 
 
 async def fetch_with_heartbeat(fetch_all, urls):
+    """Fetch all pages while the heart beats beside."""
     beats = []
     beating = asyncio.create_task(heartbeat(beats))
     await asyncio.sleep(5 * INTERVAL_S)
@@ -283,6 +293,7 @@ async def fetch_with_heartbeat(fetch_all, urls):
 
 
 def run(spec):
+    """Fetch all pages on one loop, and return what came and when the heart beat."""
     fetch_all, n = WAYS[spec["way"]], spec["n"]
     count_loads()
     library = spec["way"].partition("-")[0]

@@ -120,6 +120,7 @@ def content(folder):
 
 
 def run_job(client, job, server, bundle, folder):
+    """Crawl one job, and return what came of it and what it took."""
     import crawl
 
     client.run(counting)
@@ -173,6 +174,7 @@ def run_job(client, job, server, bundle, folder):
 
 
 def run(spec):
+    """Start a cluster, and crawl all jobs."""
     import certifi
     import dask
     from distributed import Client, LocalCluster

@@ -76,10 +76,11 @@ class Pages:
         self._process.stdout.close()
 
     def counters(self):
-        """Return, since the start or the last reset: connections (handshake completed), requests,
-        pages (different ones), again (requests for a page that had been asked for before); of the
-        host that had most, peak_connections (open at a time) and peak_per_s (requests within one
-        second); cpu_s of the server.
+        """Return what was asked since the start or the last reset.
+
+        connections (handshake completed), requests, pages (different ones), again (requests for a
+        page that had been asked for before); of the host that had most, peak_connections (open at a
+        time) and peak_per_s (requests within one second); cpu_s of the server.
         """
         return self._query("counters")
 
