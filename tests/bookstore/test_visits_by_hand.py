@@ -433,7 +433,7 @@ class Carried:
 
     def send(self, *packets, at_s=0.0):
         self.now, self.packets = 100 + at_s, list(packets)
-        self.way.take()
+        self.way.receive()
         return self
 
     def until(self, *moments):
@@ -529,7 +529,7 @@ def test_what_a_line_carries_is_what_it_takes_for_a_packet(monkeypatch):
     assert list(rows["line_us"]) == [10, 20, 500] and list(rows["repeat"]) == [1, 2, 3]
     assert list(rows["line_busy"]) == pytest.approx([0.02, 0.04, 1.0])
     assert set(rows["packets_s"]) == {2000} and set(rows["mbit"]) == {16}
-    assert feasibility.told.__wrapped__() == {"carries": 50_000}  # by the median
+    assert feasibility.line_capacity.__wrapped__() == {"carries": 50_000}  # by the median
 
 
 def test_a_greeting_takes_the_median_in_round_trips_of_the_line(monkeypatch):

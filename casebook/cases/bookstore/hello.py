@@ -1,5 +1,6 @@
-"""The smallest site: a few lines of Twisted (SCRIPT), run as they are, with the log that they keep,
-and Twisted's own client (AGENT).
+"""The smallest site: a few lines of Twisted (SCRIPT), run as they are, with the log that they keep.
+
+And Twisted's own client (AGENT).
 
 with serve() as site:
     ...                        # any client: site.url, site.ca_file

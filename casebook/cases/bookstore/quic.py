@@ -435,7 +435,7 @@ _OVER = Experiment(
         stock.FILE,
     ),
     lacks=feasibility.not_here,
-    tells=feasibility.told,
+    tells=feasibility.line_capacity,
     draws=visits.draws,
 )
 
@@ -450,5 +450,5 @@ _AGAIN = Experiment(
         stock.FILE,
     ),
     lacks=feasibility.not_here,
-    tells=feasibility.told,
+    tells=feasibility.line_capacity,
 )

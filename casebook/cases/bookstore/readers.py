@@ -11,7 +11,7 @@ from typing import Any
 from casebook import stacks
 from casebook.errors import UsageError, VisitFailed
 from casebook.laboratory import scripts
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 from casebook.stacks import environments
 
 SCRIPTS = Path(__file__).parent / "clients"
@@ -141,8 +141,7 @@ def manner(client: str, order: str | None = None) -> Manner:
         raise UsageError(f"{client!r}: after the colon stands a whole number")
     many = int(number) if colon else reader.many
     parameter = "connections" if reader.protocol == H1 else "at_once"
-    if not 1 <= many <= reader.most:
-        raise UsageError(f"{name}: {parameter} is {many}; choose 1 to {reader.most}")
+    check_range(f"{name}: {parameter}", many, 1, reader.most)
     if order is not None and order not in reader.orders:
         raise UsageError(f"{name} reads in the order {' or '.join(reader.orders)}, not {order!r}")
     if many == 1:

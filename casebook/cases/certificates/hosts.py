@@ -72,6 +72,7 @@ class Hosts(contextlib.AbstractContextManager):
 
     @property
     def heard(self) -> list[str]:
+        """Return the request lines that the proxies got."""
         return [line for tunnel in self._tunnels for line in tunnel.heard]
 
     def client_certificate(self, name: str) -> str:
@@ -163,9 +164,9 @@ class Page(Handler):
 
     def do_GET(self):
         """Say whose certificate was shown."""
-        self.answer({"shown": self.shown()})
+        self.answer({"shown": self.common_name()})
 
-    def shown(self) -> str:
+    def common_name(self) -> str:
         """Return the common name of the client's certificate, or NOBODY."""
         certificate = self.connection.getpeercert() or {"subject": ()}
         parts = dict(pair for group in certificate["subject"] for pair in group)

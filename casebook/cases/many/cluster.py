@@ -150,7 +150,7 @@ class Answer:
     file: bytes | None = None
 
 
-def ask(
+def run_on_workers(
     address: str, keys: Keys | None, commands: Iterable[list[str]], *, each_machine: bool = False,
     file: bool = False,
 ) -> Iterator[Answer]:  # fmt: skip
@@ -219,10 +219,12 @@ def save(address: str, keys: Keys | None, path: Path) -> Iterator[tuple[str, Pat
     """Save what each machine measured in its builds, beside `path`: NAME-1.jsonl.xz and so on.
 
     Yields (worker, the file or None, what it is or why there is none). A file is written whole or
-    not at all, once it has been read as a stranger's. Raises as `ask`.
+    not at all, once it has been read as a stranger's. Raises as `run_on_workers`.
     """
     number = 0
-    for answer in ask(address, keys, [["machine", "save", "FILE"]], each_machine=True, file=True):
+    for answer in run_on_workers(
+        address, keys, [["machine", "save", "FILE"]], each_machine=True, file=True
+    ):
         if answer.failed or answer.file is None:
             yield answer.worker, None, answer.failed or "it sent no file"
             continue

@@ -62,8 +62,9 @@ class Connection:
             self.h2.increment_flow_control_window(window_bytes - 65_535)
 
     def settle(self):
-        """Say hello, and wait all the same for the server's settings: how many streams it allows,
-        for who wants to know.
+        """Say hello, and wait for the server's settings all the same.
+
+        It is for callers that want to know how many streams the server allows.
         """
         self.greet()
         while not self.is_settled:
@@ -88,8 +89,8 @@ class Connection:
         """
         return self.h2.remote_settings.max_concurrent_streams if self.is_settled else 100
 
-    def ask(self, path):
-        """Send a request; the number of its stream."""
+    def request(self, path):
+        """Send a request, and return the number of its stream."""
         stream = self.h2.get_next_available_stream_id()
         target = [(":authority", self.authority), (":path", path)]
         headers = [(":method", "GET"), (":scheme", "https"), *target]
@@ -119,6 +120,6 @@ class Connection:
         remaining = deque(paths)
         while remaining or self.open:
             while remaining and len(self.open) < min(at_once, self.room()):
-                self.ask(remaining.popleft())
+                self.request(remaining.popleft())
             for _, reply in self.listen():
                 yield reply

@@ -68,8 +68,9 @@ def of_pycurl(spec):
 
 
 def of_niquests(spec):
-    """Return a function that fetches the book with niquests, and then closes the session's
-    connections.
+    """Return a function that fetches the book with niquests.
+
+    It then closes the session's connections.
     """
     import niquests
 

@@ -119,6 +119,7 @@ CLIENTS = {
 
 
 def main():
+    """Send the requests, and print what became of them."""
     parameters = json.load(sys.stdin)
     release = importlib.metadata.version(parameters["client"].replace("_", "-"))
     answered, failure = 0, None

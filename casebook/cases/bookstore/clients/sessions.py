@@ -6,7 +6,7 @@ One JSON object in (standard input), one out. In: {"url", "ca_file", "path" (of 
 fresh       a connection that knows nothing of an earlier one
 resumed     it shows the ticket of the connection before, and asks when its handshake is done
 early       it shows the ticket, and its request leaves with its first datagrams (0-RTT)
-replayed    no connection: the datagrams that the last one had sent before it heard anything are
+replayed    no connection: the datagrams that the last one had sent before it arrived anything are
             sent once more, as they were, from another port; anybody who saw them could do that
 
 Out: {"steps": [{"step", "wall_s" (until the book is in), "resumed", "early" (whether the server
@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import bare_h3
 
 
-class Overheard:
+class Overarrived:
     """Sends what the transport would, and keeps what leaves before anything has arrived."""
 
     def __init__(self, connection):
@@ -33,7 +33,7 @@ class Overheard:
 
     def sendto(self, data, address):
         """Send a datagram, and keep it if it is one of the first."""
-        if self._connection.heard == 0:
+        if self._connection.arrived == 0:
             self.datagrams.append(data)
         self._transport.sendto(data, address)
 
@@ -41,20 +41,20 @@ class Overheard:
 class Connection(bare_h3.Connection):
     """A connection that counts the datagrams that it got."""
 
-    heard = 0
+    arrived = 0
 
     def connection_made(self, transport):
-        """Put an Overheard between the connection and its transport."""
+        """Put an Overarrived between the connection and its transport."""
         super().connection_made(transport)
-        self.overheard = Overheard(self)
+        self.overarrived = Overarrived(self)
 
     def datagram_received(self, data, address):
         """Count a datagram, and pass it on."""
-        self.heard += 1
+        self.arrived += 1
         super().datagram_received(data, address)
 
 
-async def one(spec, step, ticket):
+async def take_step(spec, step, ticket):
     """Take a step with a connection, and return what it was, its ticket and its first datagrams."""
     tickets = []
     if step == "resumed":
@@ -67,14 +67,14 @@ async def one(spec, step, ticket):
         keep_ticket=tickets.append,
         early=step == "early",
     ) as connection:
-        reply = await connection.ask(spec["path"])
+        reply = await connection.request(spec["path"])
         wall_s = time.perf_counter() - began
         while connection.protocol is None or not tickets:  # the ticket may be behind the book
             await asyncio.sleep(0.001)
         figures = {"step": step, "wall_s": round(wall_s, 6), "tickets": len(tickets)}
         figures.update(resumed=connection.resumed, early=connection.early)
         figures["body"] = reply.body.decode("utf-8")
-        return figures, tickets[-1], connection.overheard.datagrams
+        return figures, tickets[-1], connection.overarrived.datagrams
 
 
 async def visit(spec):
@@ -90,7 +90,7 @@ async def visit(spec):
                 await asyncio.sleep(spec["pause_s"])
             steps.append({"step": step, "datagrams": len(datagrams)})
             continue
-        figures, ticket, datagrams = await asyncio.wait_for(one(spec, step, ticket), 20)
+        figures, ticket, datagrams = await asyncio.wait_for(take_step(spec, step, ticket), 20)
         steps.append(figures)
     return steps
 

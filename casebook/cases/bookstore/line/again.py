@@ -6,9 +6,9 @@ over.py has it), "there", "back" (as wire.Wire takes them), "visits": [{"script"
 "connects" of ../clients), and what that reads beside url, ca_file and path}]}.
 
 Out: {"way", "book" (its id), "visits": [what the script answers; "server" (the store's counters);
-"connections": [{"there", "back": bytes of IP, "begins": what `begins` says}, for each connection in
-its order]; "late_ms", "most_late_ms", "busiest", "tries"]}. Or {"failed": what went wrong, in
-words}.
+"connections": [{"there", "back": bytes of IP, "begins": as `opening_bytes` returns them}, for each
+connection in its order]; "late_ms", "most_late_ms", "busiest", "tries"]}. Or {"failed": what went
+wrong, in words}.
 """
 
 import json
@@ -52,14 +52,14 @@ def visited(line, serving, parameters, visit, book):
         {
             THERE: sent["bytes"],
             BACK: received["bytes"],
-            "begins": begins(wire.packets, i, parameters),
+            "begins": opening_bytes(wire.packets, i, parameters),
         }
         for i, (sent, received) in enumerate(both)
     ]
     return dict(reply, server=query("counters"), connections=carried, **quality)
 
 
-def begins(packets, connection, parameters):
+def opening_bytes(packets, connection, parameters):
     """Count the bytes of datagrams with which a connection begins, in both directions.
 
     There: what the client sends before it can have heard anything. Back: what the store sends

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pandas as pd
 
@@ -24,10 +24,29 @@ LINE = "line"
 #: Floods, and the bytes of each, which take 0.1 s.
 TIMES, BYTES = 8, 10_000_000
 
-COLUMNS = [
-    *("stack", "way", "repeat", "packets_s", "mbit", "line_busy", "line_us", "busiest", "lost"),
-    *("source", "instead", "measured_at", *measurements.COLUMNS),
-]
+
+class Flood(TypedDict):
+    """The columns of `flood`; behind them come those that say where a row comes from."""
+
+    stack: str
+    #: How the packets were had (ends.WAYS).
+    way: str
+    #: Which flood.
+    repeat: int
+    #: Packets a second, of both directions; and the same in millions of bits of data.
+    packets_s: float
+    mbit: float
+    #: The share of a processor that the line took: 1 if it did nothing but pass packets on.
+    line_busy: float
+    #: Microseconds of processor that the line takes for a packet.
+    line_us: float
+    #: Packets a second in the busiest window (wire.WINDOW_S).
+    busiest: float
+    #: Packets that the kernel had no room for.
+    lost: int
+
+
+COLUMNS = [*Flood.__annotations__, "source", "instead", "measured_at", *measurements.COLUMNS]
 
 
 @cache
@@ -74,7 +93,7 @@ def flood() -> pd.DataFrame:
 
 
 @cache
-def told() -> Mapping[str, float]:
+def line_capacity() -> Mapping[str, float]:
     """Return what a script that uses a line has to know about this machine.
 
     carries: packets a second that the line would pass on with a processor to itself. Other work,

@@ -156,5 +156,5 @@ _GREET = Experiment(
     _figures,
     within_s=120,
     lacks=feasibility.not_here,
-    tells=feasibility.told,
+    tells=feasibility.line_capacity,
 )

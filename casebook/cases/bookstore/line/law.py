@@ -50,24 +50,31 @@ WAYS = {
 }
 
 
-def seconds(
-    way: str, n: int, body: int, trip_s: float, loss: float = 0.0, seed: int = 0, tls: int = 1
-) -> float:
+def seconds(way: str, n: int, body: int, trip_s: float, loss: float = 0.0, seed: int = 0) -> float:
     """Compute how long a visit takes by the law.
 
     way: of WAYS. n: books, at least 1; body: bytes of each; trip_s: there and back. loss: the
-    share of the server's packets that is lost, by a lot that the seed decides. tls: round trips of
-    the handshake of TLS, 2 for a whole one of TLS 1.2.
+    share of the server's packets that is lost, by a lot that the seed decides.
     """
+    return _seconds(way, n, body, _Line(trip_s, loss, _lot(seed)))
+
+
+def round_trips(way: str, n: int, body: int, tls: int = 1) -> float:
+    """Compute how many round trips a visit takes if nothing is lost.
+
+    tls: round trips of the handshake of TLS, 2 for a whole one of TLS 1.2.
+    """
+    return _seconds(way, n, body, _Line(1.0, 0.0, iter(())), tls)
+
+
+def _seconds(way: str, n: int, body: int, line: "_Line", tls: int = 1) -> float:
     connections, window = WAYS[way]
-    lot = _lot(seed) if loss else iter(())
-    line = _Line(trip_s, loss, lot)
     first = _Sender(line)
     began = first.shake_hands(tls) + first.send(LIST)
     size = body + AROUND
     if window:
         first.most = max(1, window // PACKET)
-        waits = -(-n // STREAMS) * trip_s
+        waits = -(-n // STREAMS) * line.trip_s
         return began + max(waits, first.send(n * size))
     senders, free = [first], [began]
     for _ in range(min(connections or n, n) - 1):
@@ -77,11 +84,6 @@ def seconds(
         index = free.index(min(free))
         free[index] += senders[index].send(size)
     return max(free)
-
-
-def round_trips(way: str, n: int, body: int, tls: int = 1) -> float:
-    """Compute how many round trips a visit takes if nothing is lost."""
-    return seconds(way, n, body, 1.0, tls=tls)
 
 
 def spread(

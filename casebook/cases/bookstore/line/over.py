@@ -53,7 +53,7 @@ def answer(parameters):
             Ends(parameters["way"], parameters["congestion"]) as line,
             store(line, parameters, folder) as serving,
         ):
-            visits = drawn(parameters)
+            visits = with_lots(parameters)
             return {
                 "way": line.way,
                 "lots": parameters.get("lots"),
@@ -63,7 +63,7 @@ def answer(parameters):
             }
 
 
-def drawn(parameters):
+def with_lots(parameters):
     """Return the visits with the lots of this build.
 
     What is lost by lot is drawn from the build's seed and that of the visit, which is another one

@@ -35,7 +35,7 @@ def answer(parameters):
             "lots": parameters.get("lots"),
             "visits": [
                 visited(line, stores.get(visit["protocol"], tcp), visit, parameters["carries"])
-                for visit in over.drawn(parameters)
+                for visit in over.with_lots(parameters)
             ],
         }
 

@@ -7,7 +7,7 @@ cells(table, ["where", "bodies"])
 import json
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import Any, TypedDict
 
 import pandas as pd
 
@@ -21,7 +21,25 @@ SLOWER = 1.1
 
 BEST, AS_GOOD, LONGER, UNDECIDED = "best", "as good", "longer", "undecided"
 
-COLUMNS = ["way", "wall_s", "times", "low", "high", "rounds", "outcome"]
+
+class Standing(TypedDict):
+    """The columns of `standings`, behind those of the situation."""
+
+    way: str
+    #: The median of the rounds.
+    wall_s: float
+    #: As long as the best way of that situation: the median of the rounds, and its interval
+    #: (decisions.interval; NaN if there are too few rounds).
+    times: float
+    low: float
+    high: float
+    rounds: int
+    #: BEST for the way with the smallest median; LONGER if the whole interval is above SLOWER,
+    #: AS_GOOD if it is below, else UNDECIDED.
+    outcome: str
+
+
+COLUMNS = [*Standing.__annotations__]
 
 
 def standings(visits: pd.DataFrame, situation: Sequence[str], way: str = "label") -> pd.DataFrame:
@@ -108,9 +126,10 @@ def by_law(visits: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_lot(visits: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
-    """Return the same, of visits that lost a share of all packets; and low_s and high_s, between
-    which lie the middle eight tenths of the law's lots (law.spread), way_s: wall_s without what
-    such visits compute, and as_most: whether way_s lies between the two.
+    """Return the same, of visits that lost a share of all packets, with the law's lots.
+
+    low_s, high_s: the ends of the middle eight tenths of the lots (law.spread). way_s: wall_s
+    without what such visits compute. as_most: whether way_s lies between the two.
 
     beside: visits of the same ways, sizes and distances that lost nothing. What they take beyond
     the law, in the median, is what is computed.

@@ -327,9 +327,7 @@ def _packets(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _repair(packets: list[dict[str, Any]]) -> dict[str, float]:
-    """Return how long the first lost packet took to come again, and what was sent behind it
-    meanwhile.
-    """
+    """Return how long the first lost packet took to come again, and what was sent meanwhile."""
     sent = [packet for packet in packets if packet["direction"] == wire.BACK and packet["bytes"]]
     loss = next((packet for packet in sent if packet["dropped"]), None)
     if loss is None:
@@ -403,7 +401,7 @@ def _with_seed(lose: Mapping[str, Any], repeat: int) -> Mapping[str, Any]:
     """Add the seed of a round to what is lost, if that is drawn by lot.
 
     Each round has a lot of its own, which is the same for all its ways. The build's seed comes to
-    it (over.drawn).
+    it (over.with_lots).
     """
     return {"seed": repeat, **lose} if "share" in lose else lose
 
@@ -456,6 +454,6 @@ _OVER = Experiment(
         stock.FILE,
     ),
     lacks=feasibility.not_here,
-    tells=feasibility.told,
+    tells=feasibility.line_capacity,
     draws=draws,
 )

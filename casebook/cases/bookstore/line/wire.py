@@ -150,7 +150,7 @@ class Wire:
             if self._stop_reader in ready:
                 return
             for fd in ready:
-                sources[fd].take()
+                sources[fd].receive()
             for direction in self._ways:
                 direction.pass_on()
 
@@ -174,7 +174,7 @@ class _Direction:
         self._first, self._seen = {}, {}
         self.waiting, self.late_s = collections.deque(), []
 
-    def take(self):
+    def receive(self):
         """Record what has arrived, and put it in the queue or drop it."""
         for _ in range(64):
             packet = self.source.read()
@@ -256,13 +256,13 @@ class _Direction:
 def _losing(lose):
     """Return a function that says whether a packet is dropped."""
     if not lose:
-        return lambda record: False
+        return lambda _: False
     if "each" in lose:
         numbers = iter(range(1, 1 << 62))
-        return lambda record: next(numbers) % lose["each"] == 0
+        return lambda _: next(numbers) % lose["each"] == 0
     if "share" in lose:
         lot = random.Random(lose.get("seed", 1))
-        return lambda record: lot.random() < lose["share"]
+        return lambda _: lot.random() < lose["share"]
     remaining = [lose.get("count", 1)]
 
     def named(record):

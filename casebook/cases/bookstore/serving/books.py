@@ -25,9 +25,7 @@ class Books:
         return json.dumps(self.books[number]).encode("utf-8").ljust(self.least_bytes)
 
     def wait_s(self, number):
-        """Return seconds before this book is answered; None: it waits until the owner lets it
-        go.
-        """
+        """Return seconds before this book is answered; None: until the owner lets it go."""
         return self.slow.get(number, self.delay_s)
 
 

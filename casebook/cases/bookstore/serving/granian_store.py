@@ -73,10 +73,10 @@ async def ready(port, serving):
     """Wait until the server answers, and tell the owner."""
     while not accepts(port):
         if serving.done():
-            owner.say(error=f"Granian ended before it answered on port {port}")
+            owner.report(error=f"Granian ended before it answered on port {port}")
             os._exit(1)
         await asyncio.sleep(_CHECK_S)
-    owner.say(port=port)
+    owner.report(port=port)
 
 
 async def main():
@@ -84,7 +84,7 @@ async def main():
     owner.attend(options["folder"], counters)
     port = options["port"] or free_port()
     if accepts(port):
-        owner.say(error=f"port {port} is in use")
+        owner.report(error=f"port {port} is in use")
         return
     server = Server(
         answer,

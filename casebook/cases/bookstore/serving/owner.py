@@ -16,7 +16,7 @@ import time
 _CHECK_S = 1.0
 
 
-def say(**content):
+def report(**content):
     sys.stdout.write(json.dumps(content) + "\n")
     sys.stdout.flush()
 
@@ -36,7 +36,7 @@ def attend(folder, counters=None, let_go=None):
     def answer():
         for line in sys.stdin:
             question, _, number = line.partition(" ")
-            say(number=int(number), **(_answer(question, counters, let_go) or {}))
+            report(number=int(number), **(_answer(question, counters, let_go) or {}))
         end()
 
     def watch():

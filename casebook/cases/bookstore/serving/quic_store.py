@@ -137,7 +137,7 @@ async def main():
     transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
         lambda: QuicServer(**serves), local_addr=(options["interface"], options["port"])
     )
-    owner.say(port=transport.get_extra_info("sockname")[1])
+    owner.report(port=transport.get_extra_info("sockname")[1])
     await asyncio.Event().wait()
 
 

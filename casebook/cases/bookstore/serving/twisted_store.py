@@ -41,7 +41,7 @@ class Page(Resource):
 class Index(Page):
     """Serve all book ids."""
 
-    def answer(self, request):
+    def answer(self, _):
         """Return the ids."""
         return books.index()
 
@@ -107,12 +107,12 @@ def complain(event):
 
 def listening(port):
     """Tell the owner the port."""
-    owner.say(port=port.getHost().port)
+    owner.report(port=port.getHost().port)
 
 
 def failed(failure):
     """Tell the owner what went wrong, and end."""
-    owner.say(error=failure.getErrorMessage())
+    owner.report(error=failure.getErrorMessage())
     reactor.stop()
 
 

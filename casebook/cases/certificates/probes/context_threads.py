@@ -13,7 +13,7 @@ ended ("ended"), and once malloc was asked to give back what it keeps ("trimmed"
 import threading
 
 import answering
-from context_weights import Look, libc, make, openssl
+from context_weights import Look, libc, make_context, openssl
 
 
 class Alive:
@@ -43,10 +43,11 @@ class Maker(threading.Thread):
         """Make a context whenever one is asked for."""
         while True:
             self.wanted.acquire()
-            self.context = make(self.file)
+            self.context = make_context(self.file)
             self.there.release()
 
-    def make(self):
+    def hand_over(self):
+        """Have it make a context, and return that."""
         self.wanted.release()
         self.there.acquire()
         context, self.context = self.context, None
@@ -58,7 +59,7 @@ def run(spec):
     library, alive, one_alive = libc(), Alive(), threading.Lock()
     started, over, end = threading.Event(), threading.Semaphore(0), threading.Event()
     maker = Maker(spec["file"])
-    new = maker.make if spec["maker"] else lambda: make(spec["file"])
+    new = maker.hand_over if spec["maker"] else lambda: make_context(spec["file"])
     maker.start()
 
     def work():
@@ -73,7 +74,7 @@ def run(spec):
 
     threads = [threading.Thread(target=work) for _ in range(spec["threads"])]
     record = Look(library)
-    make(spec["file"])
+    make_context(spec["file"])
     for thread in threads:
         thread.start()
         over.acquire()

@@ -152,8 +152,8 @@ def in_threads(load, task, newest):
     return start, stop
 
 
-def alone(load, task, newest):
-    """Take the loads one after the other, in this thread. (start, stop)"""
+def in_this_thread(load, task, newest):
+    """Take the loads one after the other, here, and return (start, stop)."""
     start = clock()
     for _ in range(task["loads"]):
         newest[:] = [load()]
@@ -190,7 +190,7 @@ def measure(library, task, counters, nowhere):
     if forked:
         start, stop = in_processes(load, task)
     else:
-        strategy = in_threads if task["threads"] > 1 else alone
+        strategy = in_threads if task["threads"] > 1 else in_this_thread
         start, stop = strategy(load, task, newest)
     result = tally.lap()
     result["wall_s"] = stop - start

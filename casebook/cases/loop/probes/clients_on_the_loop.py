@@ -88,9 +88,7 @@ async def httpx_context(urls):
 
 
 async def httpx_thread(urls):
-    """Make a client for each page, all with a context that a thread makes while the loop goes
-    on.
-    """
+    """Make a client for each page, with a context that a thread makes while the loop goes on."""
     return await with_context(await asyncio.to_thread(ssl.create_default_context), urls)
 
 
@@ -142,8 +140,9 @@ async def openai_each(urls):
 
 
 async def openai_pair_each(urls):
-    """Make two clients of a language model for each page: one that awaits, which asks, and one
-    that does not.
+    """Make two clients of a language model for each page.
+
+    One awaits, which asks, and one does not.
     """
     import httpx
     import openai
@@ -163,7 +162,7 @@ async def botocore_each(urls):
 
     session = botocore.session.Session()
 
-    async def create_client(url):
+    async def create_client(_):
         session.create_client(
             "sts", "eu-central-1", aws_access_key_id="none", aws_secret_access_key="none"
         )
@@ -179,7 +178,7 @@ async def botocore_asked_each(urls):
 async def botocore_asked_one(urls):
     """Make one client of a cloud, and ask it in a thread for each page."""
     client = botocore_client(urls[0])
-    return await botocore_with(lambda url: client, urls)
+    return await botocore_with(lambda _: client, urls)
 
 
 async def botocore_with(client_for, urls):
@@ -215,7 +214,7 @@ async def aiobotocore_each(urls):
 async def aiobotocore_one(urls):
     """Make one client of a cloud that awaits, for all pages."""
     async with aiobotocore_client(urls[0]) as client:
-        return await aiobotocore_with(lambda url: contextlib.nullcontext(client), urls)
+        return await aiobotocore_with(lambda _: contextlib.nullcontext(client), urls)
 
 
 async def aiobotocore_with(client_for, urls):
