@@ -92,7 +92,7 @@ def _measure_on(options: Namespace) -> None:
     parameters += ["--json"] if options.json else []
     failed = []
     commands = [["measure", stack, *parameters] for stack in options.stack]
-    for answer in cluster.ask(options.on, _keys(options), commands):
+    for answer in cluster.run_on_workers(options.on, _keys(options), commands):
         if answer.failed:
             failed.append(f"{answer.worker}, {' '.join(answer.command[1:2])}: {answer.failed}")
         elif options.json:

@@ -86,9 +86,7 @@ NOTE = (
 
 
 def _loading() -> None:
-    """Measure what of chapter 10 has to stand in where a Python, a C compiler, valgrind or Linux is
-    missing.
-    """
+    """Measure what chapter 10 shows in place of a missing Python, C compiler, valgrind or Linux."""
     frames = {
         "loads": loading.measure(list(loading.RECORDED), loading.RECORDED, decisions.LOOKS[0]),
         "handshakes": connection_costs.measure(repeats=modes.FULL.repeats),
@@ -183,8 +181,10 @@ def record(only: list[str] | None = None) -> None:
 
 
 def complete() -> None:
-    """Measure what no quick build does, for a machine file: ten thousand pages, and every program
-    that the doctor's chapter examines. Takes some ten minutes; raises what they raise.
+    """Measure what no quick build does, for a machine file.
+
+    Ten thousand pages, and every program that the doctor's chapter examines. Takes some ten
+    minutes; raises what they raise.
     """
     os.environ["CASEBOOK_MODE"] = modes.FULL.name
     large.measure()

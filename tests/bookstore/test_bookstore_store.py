@@ -196,7 +196,7 @@ def rush(store, paths):
     with client.socket:
         client.h2.initiate_connection()
         for path in paths:
-            client.ask(path)
+            client.request(path)
         while client.open:
             for event in client.exchange():
                 if isinstance(event, events.ConnectionTerminated):

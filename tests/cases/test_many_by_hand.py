@@ -39,7 +39,7 @@ def job_of(crawling, before, after):
     looks = [before, after]
 
     def run(function):
-        return looks.pop(0) if function is crawling.counted else None
+        return looks.pop(0) if function is crawling.usage else None
 
     client = SimpleNamespace(run=run, wait_for_workers=lambda count: None)
     server = SimpleNamespace(reset=lambda: None, hosts=["a"], counters=lambda: {"requests": 2})
