@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from casebook import places
+from casebook.build import not_a_measurement
 from casebook.errors import RunFailed
 from casebook.stacks import commands, installers
 
@@ -75,6 +76,7 @@ def _find(version: str) -> Interpreter | None:
     return next(filter(None, answers), None)
 
 
+@not_a_measurement
 def _candidates(version: str) -> list[Path]:
     """Return what may be a Python of this version, the likeliest first."""
     path = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
@@ -122,6 +124,7 @@ def _newest_first(folders: Iterable[Path]) -> list[Path]:
     return sorted(folders, key=number, reverse=True)
 
 
+@not_a_measurement
 def examine(path: Path, version: str) -> Interpreter | None:
     """Run the candidate. None if it fails, is no CPython, or is not of this version ("": any)."""
     environ = {

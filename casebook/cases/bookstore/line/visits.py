@@ -16,6 +16,7 @@ from typing import Any, TypedDict, Unpack
 
 import pandas as pd
 
+from casebook.build import in_build, not_a_measurement
 from casebook.cases.bookstore import opening, readers, stock
 from casebook.cases.bookstore.line import ends, feasibility, lines, wire
 from casebook.cases.bookstore.line.feasibility import STACK
@@ -248,13 +249,14 @@ _CONTROL_BYTES, _VISITS, _MOST_BOOKS = 27_000, 4, 100
 
 
 @cache
+@not_a_measurement
 def lines_at_once() -> int:
     """Return how many visits from afar may be made at the same time.
 
     LINES, if the control takes less than a tenth longer beside others of its kind than alone; else
     1. Outside a build it is 1: the control takes longer than a few visits.
     """
-    if not measurements.in_build() or environments.is_another_machine():
+    if not in_build() or environments.is_another_machine():
         return 1
     if feasibility.not_here() or not runnable([STACK]):
         return 1
@@ -453,7 +455,7 @@ _OVER = Experiment(
         ),
         stock.FILE,
     ),
-    lacks=feasibility.not_here,
+    lacks=not_a_measurement(feasibility.not_here),
     tells=feasibility.line_capacity,
     draws=draws,
 )
