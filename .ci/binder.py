@@ -150,8 +150,9 @@ class Session:
 
 
 def ran(session: Session, notebook: str) -> str:
-    """How a notebook's findings came out there, in words. Failed where one came out otherwise, or
-    the notebook did not run to its end.
+    """How a notebook's findings came out there, in words.
+
+    Failed where one came out otherwise, or the notebook did not run to its end.
     """
     try:
         printed = session.printed(f"NOTEBOOK = {notebook!r}\n{CODE}")

@@ -80,8 +80,9 @@ def make(into: Path, book: Book) -> Path:
 
 
 def built(book: Book, path: Path) -> NotebookNode:
-    """Return a notebook with the outputs of the last build, without what went to standard error. If
-    it was not built, it has no outputs: those saved in notebooks/ may be old.
+    """Return a notebook with the outputs of the last build, without what went to standard error.
+
+    If it was not built, it has no outputs: those saved in notebooks/ may be old.
     """
     executed = book.executed / path.name
     notebook = nbformat.read(executed if executed.exists() else path, as_version=4)
@@ -272,8 +273,10 @@ def slides_of(notebook: NotebookNode) -> str:
 
 
 def _frame(output: NotebookNode) -> NotebookNode:
-    """Return a slide for one profile. reveal.js loads its page only when the slide is shown, since
-    SnakeViz measures how much room it has.
+    """Return a slide for one profile.
+
+    reveal.js loads its page only when the slide is shown, since SnakeViz measures how much room it
+    has.
     """
     page = output.data[media.PROFILE]
     frame = nbformat.v4.new_output(

@@ -44,8 +44,9 @@ class Bench:
     _runs: dict[str, bool] = field(default_factory=dict)
 
     def can_run(self, *names: str) -> bool:
-        """Check whether all of these stacks run here. If one does not, a line on standard error
-        says why.
+        """Check whether all of these stacks run here.
+
+        If one does not, a line on standard error says why.
         """
         for name in names:
             if name not in self._runs:

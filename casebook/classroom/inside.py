@@ -45,8 +45,9 @@ class Teller:
 
 
 def watch(send, forbidden, folder, bundle, end=os._exit, real=os.path.realpath):
-    """From now on, end a submission that does what it may not, and tell the grader why. Cannot be
-    taken back: Python keeps its audit hooks.
+    """From now on, end a submission that does what it may not, and tell the grader why.
+
+    Cannot be taken back: Python keeps its audit hooks.
     """
     own_path = real(__file__)
 

@@ -41,8 +41,10 @@ def prefixes() -> tuple[list[Path], list[Path]]:
 
 
 def pack(file: Path) -> str:
-    """Write the archive. Returns what it holds and how to unpack it. Raises UsageError if it is
-    there already or would hold itself, and CasebookError if tar fails.
+    """Write the archive.
+
+    Returns what it holds and how to unpack it. Raises UsageError if it is there already or would
+    hold itself, and CasebookError if tar fails.
     """
     if file.exists():
         raise UsageError(f"{file} is there already: choose another name, or remove it")

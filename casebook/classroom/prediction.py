@@ -22,8 +22,9 @@ def entered(
     names: tuple[str, ...],
     **options: Any,
 ) -> tuple[dict[str, Any], str] | None:
-    """Run a file for the first time. Returns its names, and its prediction in words, "" if none was
-    entered.
+    """Run a file for the first time.
+
+    Returns its names, and its prediction in words, "" if none was entered.
 
     stack: that of the lab; stack_here: the one that it runs in here; points: of the lab; names: of
     constants, PREDICTION among them; options: of room.run. Returns None, and the report says why,

@@ -89,10 +89,11 @@ _CHANGES = {
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of a department showed. came: pages that were right; peak_in_flight (of
-    requests; of the notices over HTTPS, of handshakes) and connections: as the server counted;
-    loads: of certificates, None if they cannot be told; protocols: requests by version of HTTP,
-    of the shelf.
+    """What a run of a department showed.
+
+    came: pages that were right; peak_in_flight (of requests; of the notices over HTTPS, of
+    handshakes) and connections: as the server counted; loads: of certificates, None if they cannot
+    be told; protocols: requests by version of HTTP, of the shelf.
     """
 
     department: str
@@ -170,8 +171,9 @@ def culprit_of(name: str, secret: bytes) -> str:
 
 
 def new(name: str, into: Path, secret: bytes) -> Path:
-    """Write a student's folder, into/NAME: her case and her program. Raises UsageError if it is
-    there.
+    """Write a student's folder, into/NAME: her case and her program.
+
+    Raises UsageError if it is there.
     """
     if not _is_name(name):
         raise UsageError(f"the name is {name!r}: letters, digits, and - _ . between them")
@@ -336,9 +338,10 @@ def _job(requests: list[dict[str, str]], bundle: Path | None) -> dict[str, Any]:
 
 
 def answer(folder: Path, culprit: str, evidence: list[str]) -> str:
-    """Write a student's answer. Returns what it has and which kinds of runs it still lacks, without
-    a word on whether it is right. Raises UsageError for an unknown culprit, or a run that is not in
-    her folder.
+    """Write a student's answer.
+
+    Returns what it has and which kinds of runs it still lacks, without a word on whether it is
+    right. Raises UsageError for an unknown culprit, or a run that is not in her folder.
     """
     if culprit not in CULPRITS:
         raise UsageError(f"there is no culprit {culprit!r}; choose one of: {', '.join(CULPRITS)}")
@@ -369,8 +372,9 @@ def _load_run(folder: Path, id_: str) -> Run | None:
 
 @dataclass(frozen=True)
 class Mark:
-    """How an answer was judged. said: of CULPRITS, or "nothing". evidence: "" where the runs show
-    it, else what is wrong.
+    """How an answer was judged.
+
+    said: of CULPRITS, or "nothing". evidence: "" where the runs show it, else what is wrong.
     """
 
     name: str

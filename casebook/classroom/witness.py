@@ -66,8 +66,9 @@ class Page(hosts.Handler):
 
 
 class Site(hosts.Server):
-    """One of the grader's servers. when: page -> what the grader does when it is asked for, before
-    the answer goes out.
+    """One of the grader's servers.
+
+    when: page -> what the grader does when it is asked for, before the answer goes out.
     """
 
     def __init__(self, context: ssl.SSLContext | None) -> None:
@@ -130,8 +131,9 @@ class World(contextlib.ExitStack):
         return self
 
     def site(self, kind: str) -> Site:
-        """Return the site of one of KINDS, opened at the first call. "right/1", "right/2" are
-        others of the kind, each with a port of its own.
+        """Return the site of one of KINDS, opened at the first call.
+
+        "right/1", "right/2" are others of the kind, each with a port of its own.
         """
         if kind not in self._sites:
             base_kind = kind.partition("/")[0]

@@ -65,8 +65,9 @@ class Stack:
 
     @property
     def lock_file(self) -> Path:
-        """Return env/locks/<lock>.txt. UsageError, with the command that writes it, if it is
-        missing.
+        """Return env/locks/<lock>.txt.
+
+        UsageError, with the command that writes it, if it is missing.
         """
         path = places.ENV / "locks" / f"{self.lock}.txt"
         if path.is_file():

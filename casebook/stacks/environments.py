@@ -45,8 +45,9 @@ class Environment:
 
 
 def report(line: str) -> None:
-    """Report progress, by default: one line on standard error. In a reader's notebook, where that
-    is red, on standard output: nothing is wrong.
+    """Report progress, by default: one line on standard error.
+
+    In a reader's notebook, where that is red, on standard output: nothing is wrong.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     is_read = hasattr(shell, "kernel") and os.environ.get("CASEBOOK_BUILD") != "1"

@@ -118,6 +118,7 @@ class Place:
 
     def stamp(self) -> dict | None:
         """Return the stamp (digest, python, openssl, versions, took_s), or None if there is none.
+
         "here" has no stamp; its versions alone are returned.
         """
         if not self.name:

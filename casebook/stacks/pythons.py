@@ -134,8 +134,9 @@ def _listed() -> dict[str, dict[str, list[str]]]:
 
 
 def _packages(versions: list[str]) -> dict[str, list[str]]:
-    """Return the URLs of packages for this machine, by version. EnvironmentFailed if there are
-    none.
+    """Return the URLs of packages for this machine, by version.
+
+    EnvironmentFailed if there are none.
     """
     machine = conda_platform()
     if not machine:

@@ -144,8 +144,10 @@ exec "$3" "$4" --alone "$5" "$1/kernel.json"
 
 
 def execute(stem: str, count: int) -> list:
-    """Have this many students run all cells of a chapter at the same moment. For each the seconds,
-    and how many findings came out in which way. Raises RuntimeError where one does not end.
+    """Have this many students run all cells of a chapter at the same moment.
+
+    For each the seconds, and how many findings came out in which way. Raises RuntimeError where one
+    does not end.
     """
     with tempfile.TemporaryDirectory() as folder:
         students = []

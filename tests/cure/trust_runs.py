@@ -88,8 +88,9 @@ def site_packages(stack: str) -> Path:
 
 
 def run(stack: str, script: str, task: str, world: dict, cure: Path, **asked):
-    """What a task of a client script answers, in which no assertion fails. `cure` is the folder
-    that holds a copy of shared_context.py.
+    """What a task of a client script answers, in which no assertion fails.
+
+    `cure` is the folder that holds a copy of shared_context.py.
 
     variables: more environment variables. beside: a stack whose packages are there too. All else
     goes to the task.

@@ -59,8 +59,9 @@ def world(folder: Path) -> Iterator[dict]:
 
 
 class Pages(hosts.Page):
-    """/ answers with whose certificate was shown; /to?url= redirects. A connection is kept for who
-    asks for that.
+    """/ answers with whose certificate was shown; /to?url= redirects.
+
+    A connection is kept for who asks for that.
     """
 
     def do_GET(self):

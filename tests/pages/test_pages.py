@@ -147,6 +147,7 @@ def tab(browser: Browser) -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def site(pytestconfig: pytest.Config) -> Path:
     """The folder of the built book, brought up to date first: by `make test-all` whatever it takes.
+
     `make test` executes no chapter: it writes the pages anew where only they have changed, and
     skips where a chapter has.
     """
@@ -366,9 +367,10 @@ def assert_drawn(shown: Locator, theme: str) -> None:
 
 @pytest.mark.slow
 def test_marks_and_folds_work_from_a_folder(site: Path, tab: Page) -> None:
-    """A fold opens for whoever comes to what is in it. A mark leads to its row of the ledger, and
-    that leads back: from a claim and from a published row, since all marks are made alike (and all
-    links are looked at when the book is built).
+    """A fold opens for whoever comes to what is in it.
+
+    A mark leads to its row of the ledger, and that leads back: from a claim and from a published
+    row, since all marks are made alike (and all links are looked at when the book is built).
     """
     followed = set()
     for _, page in chapters_of(site):
@@ -410,6 +412,7 @@ def test_the_evidence_is_one_switch_which_every_page_remembers(
     site: Path, browser: Browser, tab: Page
 ) -> None:
     """Off at first; on, a page is what it is without a script, and so is the next, from a folder.
+
     By keyboard, wide and on a phone.
     """
     plain = browser.new_page(java_script_enabled=False, viewport={"width": WIDE, "height": 900})
@@ -597,8 +600,9 @@ COUNTED |= dict.fromkeys(
 
 
 def test_no_claim_on_a_clock_is_decided_by_a_bare_condition(site: Path) -> None:
-    """Its window is stated, and an interval decides; the exceptions are those of COUNTED. What
-    this machine cannot measure is decided by nothing.
+    """Its window is stated, and an interval decides; the exceptions are those of COUNTED.
+
+    What this machine cannot measure is decided by nothing.
     """
     cells: set[str] = set()
     for path in places.NOTEBOOKS.glob("*.ipynb"):

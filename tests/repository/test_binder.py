@@ -203,9 +203,10 @@ FOR_TESTS = "py-spy-today"
 
 @pytest.fixture
 def image(tmp_path) -> Image:
-    """An image right before postBuild. Its packages are those of the Python that runs this, and it
-    keeps three environments of all: for Python 3.7, for 2.7, and for the image's own; and one that
-    no chapter asks for.
+    """An image right before postBuild.
+
+    Its packages are those of the Python that runs this, and it keeps three environments of all: for
+    Python 3.7, for 2.7, and for the image's own; and one that no chapter asks for.
     """
     context = checkout(tmp_path)
     table = context / "env" / "stacks.toml"

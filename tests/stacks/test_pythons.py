@@ -77,8 +77,9 @@ def test_the_list_says_what_each_platform_gets_and_its_digest(listed: str) -> No
 
 
 def test_our_own_list_is_as_the_command_writes_it() -> None:
-    """Where somebody has made it: whole, from conda-forge, each package with its digest. The README
-    says it as long as nobody has.
+    """Where somebody has made it: whole, from conda-forge, each package with its digest.
+
+    The README says it as long as nobody has.
     """
     is_made = (places.ENV / "pythons.lock").exists()
     assert ("That list is not made yet" in (places.ROOT / "README.md").read_text()) != is_made
@@ -200,8 +201,10 @@ sys.exit(cli.main(["stacks", "--get"]))
 
 
 def test_without_a_network_a_sentence_comes_at_once(machine: Path) -> None:
-    """In a network namespace in which there is nothing, not even loopback. Whoever tries again
-    and again, as installers do, is not asked: uv would not end within this limit.
+    """In a network namespace in which there is nothing, not even loopback.
+
+    Whoever tries again and again, as installers do, is not asked: uv would not end within this
+    limit.
     """
     if not shutil.which("unshare") or run("unshare", "-Urn", "true").returncode:
         pytest.skip("unshare(1) cannot give a process a network of its own here")

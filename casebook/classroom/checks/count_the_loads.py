@@ -90,8 +90,10 @@ def _is_right(world: World, kind: str, request: dict, answer: dict) -> bool:
 
 
 def _fetch(world: World, file: Path | None, function: str, manner: str, count: int, **options: Any):
-    """Have a function fetch pages. Returns the outcome, how many answers are right, how many loads
-    there were, and what the site saw.
+    """Have a function fetch pages.
+
+    Returns the outcome, how many answers are right, how many loads there were, and what the site
+    saw.
     """
     delay_s = DELAY_S if manner == "at once" else 0.0
     site, requests = world.site("right"), _requests(world, "right", count, delay_s, **options)
@@ -141,8 +143,9 @@ def _count_in_words(count: int, nouns: str) -> str:
 
 
 def _grade_loads(world: World, file: Path, report: Report) -> dict[str, str]:
-    """Grade how often each way to say verify= loads, for how many threads. Returns it in words, for
-    the ways in which threads share anything.
+    """Grade how often each way to say verify= loads, for how many threads.
+
+    Returns it in words, for the ways in which threads share anything.
     """
     threads = 11 + secrets.randbelow(14)
     shared = {}
@@ -183,9 +186,10 @@ def _grade_loads(world: World, file: Path, report: Report) -> dict[str, str]:
 
 
 def _grade_questions(world: World, file: Path, report: Report, shared: dict[str, str]) -> None:
-    """Ask the twelve questions. If only verify=True shares anything, the questions that need no
-    path of their own are asked with it, and the others do not count: what shares nothing can mix
-    nothing up.
+    """Ask the twelve questions.
+
+    If only verify=True shares anything, the questions that need no path of their own are asked with
+    it, and the others do not count: what shares nothing can mix nothing up.
     """
     bundle, other_bundle = str(world.bundle), str(world.other_bundle)
     alice, bob = (str(world.client_certificate(name)) for name in ("alice", "bob"))

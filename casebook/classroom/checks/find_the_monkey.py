@@ -84,8 +84,9 @@ def _observe(
     jobs: tuple[dict[str, Any], ...],
     **options: Any,
 ) -> tuple[dict[str, Any], room.Outcome]:
-    """Fetch pages with grequests after `jobs`. Returns the run, as `verdict` gets it, and its
-    outcome.
+    """Fetch pages with grequests after `jobs`.
+
+    Returns the run, as `verdict` gets it, and its outcome.
     """
     requests, site = _requests(world, n, delay_s, kind), world.site(kind)
     fetch = {
@@ -117,8 +118,9 @@ def _own_run(
     bench: Bench, world: World, part: str, n: int = 10, delay_s: float = DELAY_S,
     kind: str = "right",
 ) -> dict[str, Any]:  # fmt: skip
-    """Return one of the grader's own runs, as from _observe, with `machine`. part: "all",
-    "until NAME" or "before NAME" (of an import), or one of _OTHERS.
+    """Return one of the grader's own runs, as from _observe, with `machine`.
+
+    part: "all", "until NAME" or "before NAME" (of an import), or one of _OTHERS.
     """
     parameters = {"what": part, "n": n, "delay_s": delay_s, "over": _OVER[kind]}
 
@@ -130,15 +132,18 @@ def _own_run(
 
 
 def _program_is() -> str:
-    """Return a digest of the program's text. Its syntax tree would not do: that differs between
-    Pythons, and a machine file may come from another one.
+    """Return a digest of the program's text.
+
+    Its syntax tree would not do: that differs between Pythons, and a machine file may come from
+    another one.
     """
     return digests.digest([path.read_text() for path in sorted(PROGRAM.rglob("*.py"))])
 
 
 def _as_run(answer: dict[str, Any]) -> dict[str, Any]:
-    """Check the raw answer of a run on any machine, and return its values. Raises what is wrong
-    with it.
+    """Check the raw answer of a run on any machine, and return its values.
+
+    Raises what is wrong with it.
     """
     if not all(status is None or type(status) is int for status in answer["statuses"]):
         raise ValueError(f"no list of statuses: {answer['statuses']}")

@@ -1,5 +1,6 @@
-"""One slow book: how many others are in hand before it? Predicted by a law, then measured; and a
-loop that is not held up.
+"""One slow book: how many others are in hand before it?
+
+Predicted by a law, then measured; and a loop that is not held up.
 """
 
 import json
@@ -31,8 +32,9 @@ STANDS_S = 2.0
 
 @dataclass(frozen=True)
 class Shelf:
-    """Books, the places of the slow ones, and how they are fetched. kind: of shelf; what: in
-    words.
+    """Books, the places of the slow ones, and how they are fetched.
+
+    kind: of shelf; what: in words.
     """
 
     kind: str
@@ -73,8 +75,9 @@ def shelves() -> list[Shelf]:
 
 
 def measured(shelf: Shelf) -> int:
-    """Measure how many books a real client has before the first slow one. Tried again if the
-    machine held up what the law lets through; the last try counts.
+    """Measure how many books a real client has before the first slow one.
+
+    Tried again if the machine held up what the law lets through; the last try counts.
     """
     ids = stock.ids()
     slow = {ids[place - 1]: SLOW_S for place in shelf.slow}

@@ -29,8 +29,10 @@ _WAITING = re.compile(r"\b(e?poll|select|recv(_into)?|read|sleep|acquire|wait|sw
 
 @dataclass(frozen=True)
 class Way:
-    """How a dump is made. what: in the words of the report; function: of `inside.STOCK`; loads:
-    whether each connection loads a full bundle.
+    """How a dump is made.
+
+    what: in the words of the report; function: of `inside.STOCK`; loads: whether each connection
+    loads a full bundle.
     """
 
     what: str
@@ -53,8 +55,9 @@ SIZES = {WAY_A: range(5, 14), WAY_B: range(8, 17), WAY_C: range(4, 13), WAY_D: r
 
 @dataclass(frozen=True)
 class Seen:
-    """A profile: its lines, and the processor's share of its time. machine: where it was made;
-    empty: here, now.
+    """A profile: its lines, and the processor's share of its time.
+
+    machine: where it was made; empty: here, now.
     """
 
     n: int
@@ -95,8 +98,9 @@ def asked(bench: Bench, recipe: Way, n: int | None = None) -> Seen:
 
 
 def _as_seen(answer: dict[str, Any]) -> dict[str, Any]:
-    """Check the raw answer of a profile from any machine, and return its values. Raises what is
-    wrong with it.
+    """Check the raw answer of a profile from any machine, and return its values.
+
+    Raises what is wrong with it.
     """
     profile = Seen(int(answer["n"]), {"profile": answer["profile"]}, float(answer["cpu_share"]))
     kind(longest(profile.answer["profile"]))
