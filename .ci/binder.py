@@ -202,6 +202,7 @@ def drawn(text: str, works: bool = False) -> str:
 
 
 def main(arguments: list[str]) -> None:
+    """Run the command that the arguments name."""
     match arguments:
         case ["pin", image]:
             print(f"{TAG}: {pin(image)}")

@@ -31,8 +31,9 @@ def grade(lab: str, submission: str = "answer.py") -> int:
 
 
 def check(lab: str) -> None:
-    """Raise RuntimeError if this machine cannot grade the whole of a lab: nbgrader only knows
-    points and no points, and would take those of what was not graded.
+    """Raise RuntimeError if this machine cannot grade the whole of a lab.
+
+    nbgrader only knows points and no points, and would take those of what was not graded.
     """
     process = _run("casebook.classroom.grading", lab)
     if process.returncode:

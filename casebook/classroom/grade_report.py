@@ -64,6 +64,7 @@ class Report:
 
     @property
     def points(self) -> int:
+        """Return the points of all items."""
         return sum(item.points for item in self.items)
 
     @property
@@ -82,6 +83,7 @@ class Report:
         return f"{self.points} of {self.of} points{suffix}"
 
     def as_json(self) -> dict[str, Any]:
+        """Return the report as JSON, with its text."""
         content = {"lab": self.lab, "items": [asdict(item) for item in self.items]}
         content |= {"notes": self.notes, "stopped": self.stopped, "text": self.text()}
         return content | {"points": self.points, "of": self.of, "not_graded": self.not_graded}

@@ -73,8 +73,9 @@ def _is_unanswered(file: Path, lab: str) -> bool:
 
 
 def kept(submission: Path, entered: Any) -> dict[str, Any] | None:
-    """Return the first prediction that was graded with this file: {"prediction", "at"}; None if
-    none was ever entered. It is stored beside the file, as NAME.prediction.json, and never
+    """Return the first prediction that was graded with this file: {"prediction", "at"}.
+
+    None if none was ever entered. It is stored beside the file, as NAME.prediction.json, and never
     changed.
     """
     path = submission.with_suffix(".prediction.json")

@@ -46,7 +46,7 @@ def chapters(book: Book, numbers: Iterable[str]) -> list[Path]:
     ]
 
 
-def lines(book: Book, paths: list[Path]) -> Iterator[tuple[bool, str]]:
+def lines(paths: list[Path]) -> Iterator[tuple[bool, str]]:
     """Make the environments of chapters and run each chapter up to its first output.
 
     Yields whether it is ready, and a line that says so or what to do.

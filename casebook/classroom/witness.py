@@ -1,5 +1,6 @@
-"""The grader's own servers: they count what they see, and each answer carries a word that nobody
-can know without having asked.
+"""The grader's own servers, which count what they see.
+
+Each answer carries a word that nobody can know without having asked.
 
     with World() as world:
         ...                              # clients: world.site("right").url, world.bundle
@@ -51,6 +52,7 @@ class Page(hosts.Handler):
     server: "Site"
 
     def do_GET(self) -> None:
+        """Answer one request."""
         url = urlsplit(self.path)
         page = parse_qs(url.query).get("page", [""])[0]
         self.server.when.get(page, lambda: None)()
@@ -90,8 +92,9 @@ class Site(hosts.Server):
 
     @contextlib.contextmanager
     def request(self, connection: tuple[str, int], page: str, client_name: str) -> Iterator[None]:
-        """Count a request, in flight until its answer is known and not yet written: a client that
-        asks again when it has read the last answer is never in flight twice.
+        """Count a request, in flight until its answer is known and not yet written.
+
+        A client that asks again when it has read the last answer is never in flight twice.
         """
         counts = self._seen
         with self._lock:

@@ -89,8 +89,9 @@ def how_to_get(version: str) -> str:
 
 
 def offer() -> str:
-    """Return a line for a reader who builds the book without an old Python; "" if none is missing,
-    or if it could run nothing.
+    """Return a line for a reader who builds the book without an old Python.
+
+    It is "" if none is missing, or if it could run nothing.
     """
     return offer_of(
         *(version for version in interpreters.LAST_RELEASES if not interpreters.find(version))

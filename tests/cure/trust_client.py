@@ -104,8 +104,9 @@ def names(error):
 
 
 def outcome(made, url, **options):
-    """What a GET came to: a status, how it went there and which client certificate the server saw,
-    or an exception; and the warnings.
+    """Return what a GET came to, and the warnings.
+
+    It is a status, how it went there and which client certificate the server saw, or an exception.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

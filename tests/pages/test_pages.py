@@ -192,8 +192,9 @@ def chapters_of(site: Path) -> list[tuple[Path, Path]]:
 @pytest.mark.parametrize("width", [WIDE, PHONE])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page(site: Path, address: str, browser: Browser, width: int, theme: str) -> None:
-    """No sideways scrolling (on a phone no box and no fold has any), no error in the console,
-    nothing fetched elsewhere, no axe finding.
+    """No page scrolls sideways, reports an error, fetches anything elsewhere or has an axe finding.
+
+    On a phone no box and no fold scrolls sideways.
     """
     tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
     found = troubles(tab, address)
@@ -306,8 +307,9 @@ def diagrams_in(path: Path) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("path", sorted(DIAGRAMS.glob("*.svg")), ids=lambda path: path.stem)
 def test_the_words_of_a_diagram_have_room(path: Path, tab: Page) -> None:
-    """None leaves the drawing or its box, and none lies on another or on an arrow; also where the
-    other diagrams of a page bring their own rules.
+    """None leaves the drawing or its box, and none lies on another or on an arrow.
+
+    The same holds where the other diagrams of a page bring their own rules.
     """
     drawings = [each.read_text(encoding="utf-8") for each in DIAGRAMS.glob("*.svg")]
     for rules in {re.findall("<style>.*?</style>", each, re.S)[0] for each in drawings}:

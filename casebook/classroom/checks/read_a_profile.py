@@ -73,10 +73,9 @@ def observed(recipe: Way, n: int) -> Seen:
         requests = [{"url": f"{url}/delay/{recipe.delay_s}?page={page}"} for page in range(n)]
         verify = True if recipe.loads else str(world.folder / "authority.pem")
         job = {"function": recipe.function, "how": "profile", "asks": requests, "verify": verify}
-        outcome = room.run(
-            recipe.stack, None, [job], countable=False, steps=stacks.get(recipe.stack).steps
-            if recipe.function == "grequests.map" else (), bundle=world.bundle,
-        )  # fmt: skip
+        steps = stacks.get(recipe.stack).steps if recipe.function == "grequests.map" else ()
+        setting = room.Setting(countable=False, steps=steps, bundle=world.bundle)
+        outcome = room.run(recipe.stack, None, [job], setting)
         (answer,) = outcome.answers
         if any(reply.get("status") != 200 for reply in answer["answers"]):
             raise RunFailed(f"{recipe.what}: a page did not come. Try again.")
@@ -141,7 +140,9 @@ def dump(profile: Seen, path: Path) -> None:
 def grade(file: Path, report: Report, bench: Bench) -> None:
     """Add what was found of a submission to the report."""
     stack_here = bench.room(STACK)
-    entered = prediction.entered(STACK, stack_here, file, report, 17, NAMES, countable=False)
+    entered = prediction.entered(
+        STACK, stack_here, file, report, 17, NAMES, setting=room.NOT_COUNTABLE
+    )
     if entered is None:
         return
     names, guess = entered
@@ -190,7 +191,7 @@ def _grade_dumps(
         jobs = [
             {"function": "read", "how": "call", "args": [str(path)]} for _, path, *_ in dumps
         ]  # fmt: skip
-        outcome = room.run(stack_here, file, jobs, countable=False)
+        outcome = room.run(stack_here, file, jobs, room.NOT_COUNTABLE)
     report.stopped = report.stopped or outcome.stopped
     for (label, _, line, machine), answer in zip(dumps, outcome.answers, strict=True):
         truth = [kind(line), line["function"], line["nc"]]
