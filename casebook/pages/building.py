@@ -95,6 +95,17 @@ def build(
     return first_page
 
 
+def is_up_to_date(book: Book) -> bool:
+    """Say whether a build would execute nothing: every chapter has run as it is, on this machine
+    or from the machine file that stands in for it.
+    """
+    measured, nearest = _to_measure(book, everything=False), _most_alike(book)
+    others = [path for path in book.notebooks() if path not in measured]
+    return not execution.stale_notebooks(book, measured) and not (
+        others and execution.stale_notebooks(book, others, nearest)
+    )
+
+
 def _to_measure(book: Book, everything: bool) -> list[Path]:
     """Return the notebooks that this machine measures: the story, what of the laboratory it has
     measured before, or everything.

@@ -21,6 +21,7 @@ from casebook.findings import media
 from casebook.laboratory import error_rates, machine_files
 from casebook.pages import (
     build,
+    building,
     contents,
     execution,
     links,
@@ -282,6 +283,13 @@ def test_the_story_is_measured_and_the_laboratory_is_shown_from_a_file(scratch: 
     assert of_here() == [True, False]
     assert "A chip, 2 cores" in page(scratch, "two") and "A chip" not in page(scratch, "one")
     assert "Laboratory" in origin_notes.of_the_book(scratch)
+    assert building.is_up_to_date(scratch)
+    for name in ("one", "two"):  # measured here; shown from the file
+        source = contents.read(scratch.root / "notebooks" / f"{name}.ipynb")
+        write(scratch.root, name, "print('otherwise')")
+        assert not building.is_up_to_date(scratch)
+        nbformat.write(source, scratch.root / "notebooks" / f"{name}.ipynb")
+        assert building.is_up_to_date(scratch)
     build(scratch.root, everything=True)
     assert of_here() == [True, True] and "A chip" not in page(scratch, "two")
     # What was measured here once stays so, also when it has to be measured again.
