@@ -33,8 +33,9 @@ _SEVERAL = (Iterable, Sequence, list)
 
 
 def for_readers(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function that chapters call: say in one sentence what is wrong with the arguments,
-    or that the cell was stopped.
+    """Decorate a function that chapters call, so that a mistake is one sentence.
+
+    The sentence says what is wrong with the arguments, or that the cell was stopped.
 
     Numbers, texts, and lists of them are compared with the function's annotations; a parameter that
     is "one or several" is not an empty list. It raises UsageError. A KeyboardInterrupt goes on,

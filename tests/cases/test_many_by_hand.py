@@ -1,5 +1,6 @@
-"""What crawls come to, and what a job costs by the model, with numbers that are written down here:
-no cluster is started.
+"""What crawls come to, and what a job costs by the model, worked out by hand.
+
+No cluster is started.
 """
 
 import sys

@@ -1,5 +1,6 @@
-"""What follows from what the probes answer, with answers that are written down here: nothing is
-loaded, and no stack runs.
+"""What follows from what the probes answer, with answers that are written down here.
+
+Nothing is loaded, and no stack runs.
 """
 
 import json

@@ -22,7 +22,7 @@ from casebook.cases.bookstore.line import ends, feasibility, lines, wire
 from casebook.cases.bookstore.line.feasibility import STACK
 from casebook.cases.bookstore.line.lines import Conditions, Kind
 from casebook.errors import NotInFile, RunFailed
-from casebook.laboratory import measurements, reservation, rounds
+from casebook.laboratory import reservation, rounds
 from casebook.laboratory.decisions import HOLDS, ratio
 from casebook.laboratory.experiment import Experiment, runnable
 from casebook.stacks import digests, environments
