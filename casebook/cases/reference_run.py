@@ -9,6 +9,7 @@ from casebook.cases import patients
 from casebook.cases.bookstore import visits
 from casebook.cases.certificates import counts, handshakes, loading
 from casebook.cases.fetching import (
+    bindings,
     explorer,
     modes,
     near_limit,
@@ -104,6 +105,7 @@ APART: dict[str, Callable[[], object]] = {
     "loading": _loading,
     "bookstore": visits.record,
     "verdicts": verdicts_under_load.record,
+    "bindings": bindings.record,
     "explorer": lambda: explorer.measure(explorer.everything()),
 }
 
