@@ -1,7 +1,7 @@
 """Names and objects: where each name points after each import, and who waits for one page.
 
-A reader steps through the lines with casebook/charts/bindings.js, which comes with the picture, as
-that of the turns does. Without it each run is drawn at its last line, with a sentence for each.
+A reader steps through the lines with casebook/charts/binding_stepper.js, which comes with the picture,
+as that of the turns does. Without it each run is drawn at its last line, with a sentence for each.
 """
 
 import json
@@ -223,7 +223,7 @@ class _Run:
         return f"After {_LINES[state.step]}: {'; '.join(pairs)}."
 
     def as_data(self) -> dict[str, Any]:
-        """Return the input of bindings.js: what each line changes.
+        """Return the input of binding_stepper.js: what each line changes.
 
         to, was: which row of its group each name points to, and pointed to before; -1 for none.
         """

@@ -1,4 +1,4 @@
-/* Steps through the lines of a run (casebook/charts/bindings.py). It comes with each such picture,
+/* Steps through the lines of a run (casebook/charts/binding_stepper.py). It comes with each such picture,
    also into JupyterLab, so it finds those that are not alive yet. */
 (() => {
   const still = matchMedia('(prefers-reduced-motion: reduce)');
