@@ -1,7 +1,8 @@
 """Names and objects: where each name points after each import, and who waits for one page.
 
-A reader steps through the lines with casebook/charts/binding_stepper.js, which comes with the picture,
-as that of the turns does. Without it each run is drawn at its last line, with a sentence for each.
+A reader steps through the lines with casebook/charts/binding_stepper.js, which comes with the
+picture, as the stepper of turns does. Without it each run is drawn at its last line, and each line
+has its sentence.
 """
 
 import json
