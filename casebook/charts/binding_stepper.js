@@ -11,38 +11,38 @@
   const middle = (row, rows) => 100 * (row + 0.5) / rows;
   const curve = (from, to) => `M0,${from}C50,${from} 50,${to} 100,${to}`;
 
-  for (const figure of document.querySelectorAll('.cb-bindings:not(.bd-alive)')) {
+  for (const figure of document.querySelectorAll('.cb-bindings:not(.nm-alive)')) {
     const told = figure.querySelector('script[type="application/json"]');
     if (!told) continue;
-    figure.classList.add('bd-alive');
+    figure.classList.add('nm-alive');
     // JupyterLab takes arrow keys for itself: no shortcut of its own here.
     figure.dataset.lmSuppressShortcuts = 'true';
     const runs = JSON.parse(told.textContent);
     let run = 0, line = 0;
 
     // Of each drawn run: its names with their two wires, and the objects of each group.
-    const drawn = [...figure.querySelectorAll('.bd-run')].map((node, number) => {
-      const names = [...node.querySelectorAll('.bd-group')].flatMap(group => {
-        const objects = [...group.querySelectorAll('.bd-object')];
-        const labels = [...group.querySelectorAll('.bd-name')];
+    const drawn = [...figure.querySelectorAll('.nm-run')].map((node, number) => {
+      const names = [...node.querySelectorAll('.nm-group')].flatMap(group => {
+        const objects = [...group.querySelectorAll('.nm-object')];
+        const labels = [...group.querySelectorAll('.nm-name')];
         const paths = [...group.querySelectorAll('path')];
-        for (const cut of group.querySelectorAll('.bd-cut')) cut.remove();
+        for (const cut of group.querySelectorAll('.nm-cut')) cut.remove();
         return labels.map((label, i) => ({
           label, objects, group, start: middle(i, labels.length),
           was: paths[2 * i], wire: paths[2 * i + 1], end: null, turn: 0,
         }));
       });
-      const lines = [...node.querySelectorAll('.bd-line')].map((item, i) => {
-        const button = make('button', 'bd-jump');
+      const lines = [...node.querySelectorAll('.nm-line')].map((item, i) => {
+        const button = make('button', 'nm-jump');
         button.type = 'button';
         button.append(item.querySelector('code'));
         button.addEventListener('click', () => show(i));
         item.prepend(button);
         return { item, button };
       });
-      const desk = make('div', 'bd-desk');
+      const desk = make('div', 'nm-desk');
       const control = (text, name, by) => {
-        const button = make('button', 'bd-control', text);
+        const button = make('button', 'nm-control', text);
         button.type = 'button';
         button.setAttribute('aria-label', name);
         button.addEventListener('click', () => show(line + by));
@@ -51,18 +51,18 @@
       };
       const back = control('‹ Back', 'One line back', -1);
       const next = control('Next line ›', 'Next line', 1);
-      next.classList.add('bd-next');
-      const says = node.querySelector('.bd-says');
+      next.classList.add('nm-next');
+      const says = node.querySelector('.nm-says');
       says.setAttribute('aria-live', 'polite');
       node.insertBefore(desk, says);
       return { node, names, lines, says, back, next, number };
     });
 
-    const choices = make('div', 'bd-choices');
+    const choices = make('div', 'nm-choices');
     choices.setAttribute('role', 'group');
     choices.setAttribute('aria-label', 'Which program');
     const buttons = runs.map(({ label }, i) => {
-      const button = make('button', 'bd-choice', label);
+      const button = make('button', 'nm-choice', label);
       button.type = 'button';
       button.addEventListener('click', () => { run = i; show(line); });
       choices.append(button);
@@ -92,34 +92,34 @@
 
     const draw = (one, { to, was, cut, early, says, alt }, last) => {
       for (const { group } of one.names) {
-        for (const object of group.querySelectorAll('.bd-object')) object.classList.remove('bd-on');
-        for (const mark of group.querySelectorAll('.bd-cut')) mark.remove();
+        for (const object of group.querySelectorAll('.nm-object')) object.classList.remove('nm-on');
+        for (const mark of group.querySelectorAll('.nm-cut')) mark.remove();
       }
       one.names.forEach((name, i) => {
         const { objects, label, wire, group } = name;
         const there = to[i] >= 0, rows = objects.length;
-        label.classList.toggle('bd-absent', !there);
-        label.classList.toggle('bd-moved', was[i] >= 0);
-        label.classList.toggle('bd-early', early[i]);
+        label.classList.toggle('nm-absent', !there);
+        label.classList.toggle('nm-moved', was[i] >= 0);
+        label.classList.toggle('nm-early', early[i]);
         wire.toggleAttribute('hidden', !there);
         name.was.toggleAttribute('hidden', was[i] < 0);
         if (there) {
           const object = objects[to[i]];
-          object.classList.add('bd-on');
-          wire.setAttribute('class', `bd-wire ${object.classList[1]}`);
+          object.classList.add('nm-on');
+          wire.setAttribute('class', `nm-wire ${object.classList[1]}`);
         }
         turn(name, there ? middle(to[i], rows) : null);
         if (was[i] < 0) return;
         const before = middle(was[i], rows);
         name.was.setAttribute('d', curve(name.start, before));
         if (!cut) return;
-        const mark = make('span', 'bd-cut', '✂\ufe0e');
+        const mark = make('span', 'nm-cut', '✂\ufe0e');
         mark.style.top = `${(name.start + before) / 2}%`;
         mark.setAttribute('aria-hidden', 'true');
-        group.querySelector('.bd-wires').append(mark);
+        group.querySelector('.nm-wires').append(mark);
       });
-      one.node.querySelector('.bd-board').setAttribute('aria-label', alt);
-      one.node.classList.toggle('bd-reads', last);
+      one.node.querySelector('.nm-board').setAttribute('aria-label', alt);
+      one.node.classList.toggle('nm-reads', last);
       one.says.textContent = says;
     };
 
@@ -134,8 +134,8 @@
         one.back.disabled = line === 0;
         one.next.disabled = last;
         one.lines.forEach(({ item, button }, i) => {
-          item.classList.toggle('bd-now', i === line);
-          item.classList.toggle('bd-later', i > line);
+          item.classList.toggle('nm-now', i === line);
+          item.classList.toggle('nm-later', i > line);
           button.toggleAttribute('aria-current', i === line);
         });
       }

@@ -257,20 +257,20 @@ class _Run:
         """Return the run at its last line."""
         last = self.states[-1]
         lines = "".join(
-            f'<li class="bd-line{" bd-cure" * (state.step in _CURES)}">'
+            f'<li class="nm-line{" nm-cure" * (state.step in _CURES)}">'
             f"<code>{_breakable(_LINES[state.step])}</code>"
-            f'<span class="bd-told">{escape(state.says)}</span></li>'
+            f'<span class="nm-told">{escape(state.says)}</span></li>'
             for state in self.states
         )
         groups = "".join(self._group(names, owners, last) for names, owners in self.board.groups)
         return (
-            f'<div class="bd-run bd-reads"><p class="bd-label">{escape(words.capital(self.label))}'
-            f'</p><div class="bd-top"><ol class="bd-lines">{lines}</ol>'
-            f'<div class="bd-board" role="img" aria-label="{escape(self.describe(last))}">'
-            '<p class="bd-heads"><span>this name</span><span>points to</span></p>'
-            f'{groups}</div></div><p class="bd-says">{escape(last.says)}</p>'
-            f'<div class="bd-read"><p class="bd-heads"><span>one read of the page</span>'
-            '<span>who waits?</span></p><p class="bd-idle">Nobody reads yet.</p>'
+            f'<div class="nm-run nm-reads"><p class="nm-label">{escape(words.capital(self.label))}'
+            f'</p><div class="nm-top"><ol class="nm-lines">{lines}</ol>'
+            f'<div class="nm-board" role="img" aria-label="{escape(self.describe(last))}">'
+            '<p class="nm-heads"><span>this name</span><span>points to</span></p>'
+            f'{groups}</div></div><p class="nm-says">{escape(last.says)}</p>'
+            f'<div class="nm-read"><p class="nm-heads"><span>one read of the page</span>'
+            '<span>who waits?</span></p><p class="nm-idle">Nobody reads yet.</p>'
             f"{self._layers()}{self._loop()}</div></div>"
         )
 
@@ -280,28 +280,28 @@ class _Run:
         for i, name in enumerate(names):
             owner, was = state.owners[name], state.was.get(name, "")
             start = _middle(i, len(names))
-            for css, target in (("bd-was", was), (f"bd-wire bd-{_css(owner)}", owner)):
+            for css, target in (("nm-was", was), (f"nm-wire nm-{_css(owner)}", owner)):
                 end = _middle(owners.index(target), len(owners)) if target else start
                 hidden = "" if target else " hidden"
                 path = f"M0,{start:g}C50,{start:g} 50,{end:g} 100,{end:g}"
                 wires.append(f'<path class="{css}" d="{path}"{hidden}></path>')
-            absent = "" if owner else " bd-absent"
-            absent += " bd-early" * _is_early(name, state.owners)
+            absent = "" if owner else " nm-absent"
+            absent += " nm-early" * _is_early(name, state.owners)
             label = f"<code>{_breakable(name)}</code>"
-            names_html.append(f'<span class="bd-name{absent}">{label}</span>')
+            names_html.append(f'<span class="nm-name{absent}">{label}</span>')
         objects = "".join(
-            f'<span class="bd-object bd-{_css(owner)}{" bd-on" * (owner in pointed)}">'
+            f'<span class="nm-object nm-{_css(owner)}{" nm-on" * (owner in pointed)}">'
             f"<span><b>{owner}'s</b> <code>{self.board.objects[names[0], owner]}</code></span>"
             "</span>"
             for owner in owners
         )
         slots = max(len(names), len(owners))
         return (
-            f'<div class="bd-group" style="--slots:{slots}"><div class="bd-names">'
-            f'{"".join(names_html)}</div><div class="bd-wires"><svg viewBox="0 0 100 100" '
+            f'<div class="nm-group" style="--slots:{slots}"><div class="nm-names">'
+            f'{"".join(names_html)}</div><div class="nm-wires"><svg viewBox="0 0 100 100" '
             f'preserveAspectRatio="none" aria-hidden="true">{"".join(wires)}</svg>'
             f"{self._scissors(names, owners, state)}</div>"
-            f'<div class="bd-objects">{objects}</div></div>'
+            f'<div class="nm-objects">{objects}</div></div>'
         )
 
     def _scissors(self, names: Sequence[str], owners: Sequence[str], state: _State) -> str:
@@ -313,25 +313,25 @@ class _Run:
             if cured and name in state.was
         ]
         return "".join(
-            f'<span class="bd-cut" style="top:{top:g}%" aria-hidden="true">✂&#xfe0e;</span>'
+            f'<span class="nm-cut" style="top:{top:g}%" aria-hidden="true">✂&#xfe0e;</span>'
             for top in marks
         )
 
     def _layers(self) -> str:
         if self.seen.failure:
             return (
-                '<ol class="bd-layers"><li class="bd-layer bd-is-failed"><b>nobody</b>'
+                '<ol class="nm-layers"><li class="nm-layer nm-is-failed"><b>nobody</b>'
                 f"<code></code><span>the read ends in a {self.seen.failure}</span></li></ol>"
             )
         layers = self.seen.layers
         following = [layer.name for layer in layers[1:]]
         rows = "".join(
-            f'<li class="bd-layer bd-is-{layer.does}" style="--i:{i}">'
-            f'<b class="bd-{_css(layer.owner)}">{escape(layer.name)}</b>'
+            f'<li class="nm-layer nm-is-{layer.does}" style="--i:{i}">'
+            f'<b class="nm-{_css(layer.owner)}">{escape(layer.name)}</b>'
             f"<code>{escape(layer.call)}()</code><span>{_answer(layer, next_name)}</span></li>"
             for i, (layer, next_name) in enumerate(zip(layers, [*following, ""], strict=True))
         )
-        return f'<ol class="bd-layers">{rows}</ol>'
+        return f'<ol class="nm-layers">{rows}</ol>'
 
     def _loop(self) -> str:
         """Draw the beats of the loop along the time that the read took, and its longest silence."""
@@ -342,17 +342,17 @@ class _Run:
         gaps = [(later - sooner, sooner) for sooner, later in pairwise(moments)]
         long_s, from_s = max(gaps)
         silence = (
-            f'<i class="bd-silence" style="left:{100 * from_s / end_s:.1f}%;'
+            f'<i class="nm-silence" style="left:{100 * from_s / end_s:.1f}%;'
             f'width:{100 * long_s / end_s:.1f}%"></i>'
         ) * (self.seen.waits == HOLDS)
         beats = "".join(
-            f'<i class="bd-beat" style="left:{100 * min(beat / end_s, 1):.1f}%"></i>'
+            f'<i class="nm-beat" style="left:{100 * min(beat / end_s, 1):.1f}%"></i>'
             for beat in self.seen.beats
         )
         does = {HOLDS: "blocked", IN_LOOP: "runs the others"}[self.seen.waits]
         return (
-            f'<div class="bd-loop bd-loop-{self.seen.waits}"><b>the loop</b>'
-            f'<span class="bd-track" aria-hidden="true">{silence}{beats}</span>'
+            f'<div class="nm-loop nm-loop-{self.seen.waits}"><b>the loop</b>'
+            f'<span class="nm-track" aria-hidden="true">{silence}{beats}</span>'
             f"<span>{does}</span></div>"
         )
 

@@ -285,11 +285,11 @@ def test_the_finding_is_the_alternative_text(picture):
 
 
 def test_the_silence_is_drawn_where_the_loop_is_blocked_and_nowhere_else(picture):
-    cured, early = picture.html.split('<div class="bd-run')[1:]
-    assert 'class="bd-silence" style="left:2.5%;width:85.0%"' in cured
-    assert cured.count('class="bd-beat"') == 2
-    assert "bd-silence" not in early and "bd-beat" not in early and "bd-loop" not in early
-    assert "bd-is-failed" in early and "bd-is-holds" not in early
+    cured, early = picture.html.split('<div class="nm-run')[1:]
+    assert 'class="nm-silence" style="left:2.5%;width:85.0%"' in cured
+    assert cured.count('class="nm-beat"') == 2
+    assert "nm-silence" not in early and "nm-beat" not in early and "nm-loop" not in early
+    assert "nm-is-failed" in early and "nm-is-holds" not in early
 
 
 # ------------------------------------------------------------------------------------ in a page
@@ -322,12 +322,12 @@ def tab(browser: Browser, picture, tmp_path: Path, request) -> Iterator[Page]:
 def points_at(tab: Page) -> list[str]:
     """Whose object the shown wires end at, from the top: measured in the page."""
     return tab.evaluate(
-        """() => [...document.querySelectorAll('.bd-run:not([hidden]) .bd-group')].flatMap(group =>
-          [...group.querySelectorAll('.bd-wire')].map(wire => {
+        """() => [...document.querySelectorAll('.nm-run:not([hidden]) .nm-group')].flatMap(group =>
+          [...group.querySelectorAll('.nm-wire')].map(wire => {
             if (wire.hasAttribute('hidden')) return '';
             const end = wire.getPointAtLength(wire.getTotalLength());
             const box = group.getBoundingClientRect(), y = box.top + box.height * end.y / 100;
-            const at = [...group.querySelectorAll('.bd-object')].find(object => {
+            const at = [...group.querySelectorAll('.nm-object')].find(object => {
               const { top, bottom } = object.getBoundingClientRect();
               return top < y && y < bottom;
             });
@@ -339,39 +339,39 @@ def points_at(tab: Page) -> list[str]:
 def test_wires_end_at_their_objects_after_each_line(tab, picture):
     owners = [["Python's", "gevent's", "pyOpenSSL's"]] * 2 + [["Python's", "gevent's"]]
     for number, run in enumerate(told_in(picture)):
-        tab.locator(".bd-choice").nth(number).click()
+        tab.locator(".nm-choice").nth(number).click()
         tab.keyboard.press("Home")
         for line in run["lines"]:
             expected = [owners[i][row] if row >= 0 else "" for i, row in enumerate(line["to"])]
             assert points_at(tab) == expected
-            assert tab.locator(".bd-run:visible .bd-says").inner_text() == line["says"]
+            assert tab.locator(".nm-run:visible .nm-says").inner_text() == line["says"]
             tab.keyboard.press("ArrowRight")
 
 
 def test_it_is_stepped_through_by_button_by_key_and_by_line(tab):
-    now = tab.locator(".bd-run:visible .bd-now")
-    read = tab.locator(".bd-run:visible .bd-layers")
+    now = tab.locator(".nm-run:visible .nm-now")
+    read = tab.locator(".nm-run:visible .nm-layers")
     assert now.inner_text().strip() == "import socket, ssl, select" and not read.is_visible()
     assert tab.get_by_label("One line back").locator("visible=true").is_disabled()
     tab.get_by_label("Next line").locator("visible=true").click()
     assert "patch_all" in now.inner_text()
     tab.keyboard.press("ArrowLeft")
     assert "import socket" in now.inner_text()
-    tab.locator(".bd-run:visible .bd-jump").last.click()
+    tab.locator(".nm-run:visible .nm-jump").last.click()
     assert "requests.get(url)" in now.inner_text() and read.is_visible()
-    assert tab.locator(".bd-run:visible .bd-is-holds").inner_text().endswith("holds the thread")
+    assert tab.locator(".nm-run:visible .nm-is-holds").inner_text().endswith("holds the thread")
     assert tab.get_by_label("Next line").locator("visible=true").is_disabled()
     tab.keyboard.press("ArrowDown")  # and no further
     assert "requests.get(url)" in now.inner_text()
 
 
 def test_a_cure_marks_the_arrow_that_it_cuts(tab):
-    cuts = tab.locator(".bd-run:visible .bd-cut")
+    cuts = tab.locator(".nm-run:visible .nm-cut")
     for line, count in enumerate((0, 0, 0, 0, 1, 1)):
-        tab.locator(".bd-run:visible .bd-jump").nth(line).click()
+        tab.locator(".nm-run:visible .nm-jump").nth(line).click()
         assert cuts.count() == count, line
     assert (
-        cuts.locator("xpath=ancestor::*[contains(@class,'bd-group')]")
+        cuts.locator("xpath=ancestor::*[contains(@class,'nm-group')]")
         .inner_text()
         .startswith("select.")
     )
@@ -379,16 +379,16 @@ def test_a_cure_marks_the_arrow_that_it_cuts(tab):
 
 def test_the_early_copy_says_so(tab):
     tab.get_by_role("button", name="urllib3 first").click()
-    early = tab.locator(".bd-run:visible .bd-early")
+    early = tab.locator(".nm-run:visible .nm-early")
     assert early.count() == 0
     tab.get_by_role("button", name="monkey.patch_all").locator("visible=true").click()
     assert early.inner_text().split() == ["urllib3's", "SSLContext"]
-    assert tab.locator(".bd-choice[aria-pressed=true]").all_text_contents() == ["urllib3 first"]
+    assert tab.locator(".nm-choice[aria-pressed=true]").all_text_contents() == ["urllib3 first"]
 
 
 def test_everybody_can_read_it(tab):
     for line in (0, -1):
-        tab.locator(".bd-run:visible .bd-jump").nth(line).click()
+        tab.locator(".nm-run:visible .nm-jump").nth(line).click()
         assert not inaccessible(tab)
         assert not too_wide(tab)
 
@@ -399,7 +399,7 @@ def test_without_a_script_each_run_stands_there_with_a_sentence_for_each_line(
     context = browser.new_context(java_script_enabled=False)
     tab = context.new_page()
     tab.goto(write(picture, tmp_path).as_uri())
-    assert tab.locator(".bd-run:visible").count() == 2
-    assert tab.locator(".bd-told:visible").count() == 6 + 4
-    assert tab.locator(".bd-layers:visible").count() == 2 and tab.locator("button").count() == 0
+    assert tab.locator(".nm-run:visible").count() == 2
+    assert tab.locator(".nm-told:visible").count() == 6 + 4
+    assert tab.locator(".nm-layers:visible").count() == 2 and tab.locator("button").count() == 0
     context.close()
