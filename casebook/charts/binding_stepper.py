@@ -121,7 +121,7 @@ class _Board:
             ]
             present = {name for name, _, _ in classes}
             for _, owner, class_ in reversed(classes):
-                self.objects[names[0], owner] = class_.rpartition(".")[2].replace("_", "")
+                self.objects[names[0], owner] = class_.rpartition(".")[2]
             owners = [owner for owner in _OWNERS if (names[0], owner) in self.objects]
             if present:
                 self.groups.append(([name for name in names if name in present], owners))
