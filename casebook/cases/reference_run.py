@@ -9,6 +9,7 @@ from casebook.cases import patients
 from casebook.cases.bookstore import timed_visits
 from casebook.cases.certificates import connection_costs, counts, loading
 from casebook.cases.fetching import (
+    bindings,
     explorer,
     modes,
     near_limit,
@@ -102,6 +103,7 @@ APART: dict[str, Callable[[], object]] = {
     "loading": _loading,
     "bookstore": timed_visits.record,
     "verdicts": verdicts_under_load.record,
+    "bindings": bindings.record,
     "explorer": lambda: explorer.measure(explorer.everything()),
 }
 
