@@ -80,7 +80,7 @@ def _run_on(options: Namespace) -> None:
     parameters += ["--json"] if options.json else []
     failed = []
     commands = [["measure", stack, *parameters] for stack in options.stack]
-    for answer in workers.ask(options.on, cluster.keys(options), commands):
+    for answer in workers.run_on_workers(options.on, cluster.keys(options), commands):
         if answer.failed:
             failed.append(f"{answer.worker}, {' '.join(answer.command[1:2])}: {answer.failed}")
         elif options.json:

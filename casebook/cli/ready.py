@@ -19,7 +19,7 @@ def run(options: Namespace) -> None:
 
     book = Book(places.ROOT)
     missing = 0
-    for is_ready, line in ready.lines(book, ready.chapters(book, options.chapter)):
+    for is_ready, line in ready.lines(ready.chapters(book, options.chapter)):
         print(line, flush=True)
         missing += not is_ready
     if missing:

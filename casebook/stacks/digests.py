@@ -29,8 +29,7 @@ _parsing = threading.Lock()
 
 
 def digest(*parts) -> str:
-    """Compute a digest of strings, numbers, dicts and lists (as JSON) and of files, by their
-    contents.
+    """Compute a digest of strings, numbers, dicts and lists (as JSON), and of files by content.
 
     A folder counts with all code below it, and a list of paths with each of them. The path and the
     name of a file do not matter, nor do the layout and the comments of Python code, or from which
@@ -61,8 +60,10 @@ def _contents(paths: Iterable[Path]) -> list[str]:
 
 @cache
 def _code(source: bytes) -> bytes:
-    """Return what Python code says to the interpreter: without layout, comments, docstrings, the
-    names of our modules in its imports, and the wording of readers' mistakes.
+    """Return what Python code says to the interpreter.
+
+    Left out are layout, comments, docstrings, the names of our modules in its imports, and the
+    wording of readers' mistakes.
     """
     with _parsing:
         tree = ast.parse(source)
@@ -120,7 +121,7 @@ def _executed(
     script: Path,
     excluded: frozenset[str],
     folders: tuple[Path, ...],
-    states: tuple[tuple[int, ...], ...],
+    _states: tuple[tuple[int, ...], ...],
 ) -> tuple[Path, ...]:
     """Do the work of `executed`, cached as long as the folders' files are in the same states."""
     finder = ModuleFinder([str(folder) for folder in folders], excludes=excluded)

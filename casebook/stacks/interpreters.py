@@ -1,5 +1,7 @@
-"""Find the Pythons of this machine: on the PATH, in pyenv, in conda and its kin, in uv, and those
-that `pythons.py` installed; on a laptop, those that came with the book's folder.
+"""Find the Pythons of this machine.
+
+They are on the PATH, in pyenv, in conda and its kin, in uv, or installed by `pythons.py`; on a
+laptop, they came with the book's folder.
 
 A file that is called python2.7 proves nothing (pyenv's shims exist and fail): each candidate is
 run and asked for its version. One without `ssl` or `zlib` cannot run a stack and does not count.

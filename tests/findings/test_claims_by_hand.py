@@ -328,3 +328,19 @@ def test_only_findings_of_several_machines_are_counted():
 def test_a_machine_whose_speed_varied_much(unit_ms, is_unsteady):
     machine = Machine("m", {"unit_ms": unit_ms}, [])
     assert bool(side_by_side.unsteady([machine])) is is_unsteady
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "words_for_it"),
+    [
+        (2, 2, "both Pythons"),
+        (1, 2, "one of the two Pythons"),
+        (0, 2, "neither of the two Pythons"),
+        (8, 8, "all eight Pythons"),
+        (5, 30, "five of the 30 Pythons"),
+        (0, 13, "none of the 13 Pythons"),
+        (1, 1, "one of the one Pythons"),
+    ],
+)
+def test_a_count_is_said_as_a_person_says_it(count, total, words_for_it):
+    assert words.out_of(count, total, "Pythons") == words_for_it

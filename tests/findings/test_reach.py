@@ -64,8 +64,10 @@ def too_wide(path: Path) -> list[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_sentence_reaches_no_further_than_its_findings(path: Path) -> None:
-    """Name the implementation, rest the sentence on two that share no code, or say in ALLOWED why
-    it may speak wider.
+    """Each sentence reaches no further than its findings.
+
+    Name the implementation, rest the sentence on two that share no code, or say in ALLOWED why it
+    may speak wider.
     """
     assert [text for text, ids in too_wide(path) if not ALLOWED.keys() & set(ids)] == []
 

@@ -188,8 +188,9 @@ ODD = [
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:20])
 def test_no_field_of_a_stranger_ends_a_comparison_or_becomes_a_part_of_a_page(file, odd):
-    """Each field in turn: in the terminal, on the page, on a class's sheet, in the choice of who
-    stands in.
+    """Each field is tried in turn.
+
+    It stands in the terminal, on the page, on a class's sheet, and in the choice of who stands in.
     """
     about = {"processor": "A chip", "cores": 2, "openssl": "OpenSSL 3.0.19", "unit_ms": [1, 2, 3]}
     whole = FINDING | {

@@ -146,9 +146,10 @@ def test_no_page_keeps_an_old_number_when_a_module_changes(scratch: Book) -> Non
 
 @pytest.fixture(scope="module")
 def written_again(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Book:
-    """A copy of the built book whose second chapter states a finding; then its verdict has turned
-    upstream, the first chapter's prose has changed, and the pages are written again, once for the
-    tests of both.
+    """A copy of the built book that was written again after three changes.
+
+    Its second chapter states a finding; then its verdict has turned upstream, and the first
+    chapter's prose has changed. This is done once for the tests of both.
     """
     again = Book(shutil.copytree(model, tmp_path_factory.mktemp("written again") / "book"))
     write(again.root, "two", FINDINGS, "claim('c', 'We count {value}.', 8, True)")

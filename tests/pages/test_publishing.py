@@ -1,5 +1,6 @@
-"""The built book as it is published: what `make publish-check` finds, on a small site in which one
-thing at a time is wrong.
+"""The built book as it is published: what `make publish-check` finds.
+
+It looks at a small site in which one thing at a time is wrong.
 """
 
 import os

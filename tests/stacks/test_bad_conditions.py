@@ -1,5 +1,6 @@
-"""A home that cannot be written, no git, a full disk, no packages: each ends in a measurement, in a
-recorded one that says so, or in a sentence.
+"""A home that cannot be written, no git, a full disk, no packages.
+
+Each ends in a measurement, in a recorded one that says so, or in a sentence.
 
 (A proxy that breaks TLS with an authority of its own is in test_installers.py, a machine with
 nothing but Python and make in .ci/bare.)
