@@ -324,16 +324,16 @@ def described(published: Mapping[str, Any]) -> str:
 
 
 def _show(comparison: Comparison, published: pd.Series) -> None:
-    measured = comparison.measured_text
+    ours = comparison.measured_text
     recorded = comparison.source == words.REFERENCE
     Sentence(
         kind="published",
         id=comparison.id,
         text=f"{described(published)}: published {comparison.published}, "
-        + (f"here {measured}" if measured else "nothing here"),
+        + (f"here {ours}" if ours else "nothing here"),
         sign=OUTCOMES[comparison.outcome],
         outcome=comparison.outcome,
-        origin=origin(recorded, 1) if measured else "",
+        origin=origin(recorded, 1) if ours else "",
         details="ours was recorded" if recorded else "ours was measured here",
         remark=comparison.why,
     ).show(COMPARISON, asdict(comparison))
