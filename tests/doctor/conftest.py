@@ -10,7 +10,7 @@ from doctoring import Counting
 
 @pytest.fixture(scope="module")
 def site(tls, tmp_path_factory):
-    """Return (URL, Counting, environment variables, its context, the file of its authority).
+    """A server: (URL, Counting, environment variables, its context, the file of its authority).
 
     The variables make clients trust it beside all others.
     """

@@ -490,9 +490,9 @@ if COUNT: print("alive", most)
 @pytest.mark.parametrize(("keep", "verdict"), [("clients = client", "few"),
                          ("clients[number] = client", "one for each client")])  # fmt: skip
 def test_contexts_of_closed_clients_are_counted_once_they_are_freed(keep, verdict, site, tmp_path):
-    """A client of httpx refers to itself, so that it is there until Python collects such things.
+    """A client of httpx refers to itself, so that it lives until Python collects such things.
 
-    They are alive only where somebody keeps them. The truth is counted after a collection.
+    Contexts are alive only where somebody keeps them. The truth is counted after a collection.
     """
     text = START + TWENTY.replace("KEEP", keep)
     truth = text.replace("COUNT", "True")
