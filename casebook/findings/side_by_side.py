@@ -222,7 +222,8 @@ def reasons_given(root: Path) -> dict[str, str]:
     """Collect what the chapters say if a finding comes out otherwise, or cannot be decided.
 
     Parameters:
-        root: of the book. A link to a finding has such a sentence as its title (CONTRIBUTING.md).
+        root: of the book. A link to a finding has such a sentence as its title: see
+            notebooks/README.md.
 
     Returns the sentences by the finding's id.
     """
