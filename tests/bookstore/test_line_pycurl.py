@@ -1,6 +1,7 @@
-"""Six cells of the table in *What to take*, taken once more by another bench: libcurl fetches, by
-pycurl, and its own times are compared. Client, HTTP/2 and TLS are of another make; store, line and
-books are the same.
+"""Six cells of the table in *What to take*, taken once more by another bench.
+
+libcurl fetches, by pycurl, and its own times are compared. Client, HTTP/2 and TLS are of another
+make; store, line and books are the same.
 """
 
 import json

@@ -66,7 +66,7 @@ class Patience:
 class PageFailed(Exception):
     """A page that did not come. Its class is the name under which it is reported."""
 
-    again = True
+    is_retried = True
 
 
 class Unreachable(PageFailed):
@@ -88,13 +88,13 @@ class TooSlow(PageFailed):
 class EndlessBody(PageFailed):
     """Larger than any page we want."""
 
-    again = False
+    is_retried = False
 
 
 class WrongPage(PageFailed):
     """Status 200, and not the page that was asked for."""
 
-    again = False
+    is_retried = False
 
 
 class NotWritten(Exception):
@@ -160,7 +160,7 @@ def fetch_batch(number, urls, folder, check, manners, patience):
                         check(url, row["body"])
                         break
                     except PageFailed as error:
-                        if not error.again or row["tries"] == patience.tries:
+                        if not error.is_retried or row["tries"] == patience.tries:
                             raise
                         time.sleep(patience.between_tries_s * 2 ** (row["tries"] - 1))
                     finally:
@@ -288,11 +288,11 @@ class Plan:
     one_client: OneClient = dataclasses.field(default_factory=OneClient)
 
 
-def crawl(client, urls, folder, plan=None, tell=None):
+def crawl(client, urls, folder, plan=None, report=None):
     """Fetch all pages into a folder that all workers see, and return what came of it.
 
-    client: of a Dask cluster. plan: a Plan, the usual one by default. tell: called after each batch
-    with the result so far.
+    client: of a Dask cluster. plan: a Plan, the usual one by default. report: called after each
+    batch with the result so far.
 
     Returns {"pages", "good", "failed": [[url, name, message]], "requests", "batches", "killed":
     [[batch, its first URL, its pages]] that killed their workers, "stopped": why it ended early, or
@@ -306,8 +306,8 @@ def crawl(client, urls, folder, plan=None, tell=None):
     under_way.hand_out()
     while under_way.running:
         under_way.take_next()
-        if tell:
-            tell(under_way.result)
+        if report:
+            report(under_way.result)
         under_way.hand_out()
     return under_way.result
 
@@ -325,10 +325,10 @@ class _Crawl:
     def hand_out(self):
         """Submit as many as may wait; of each host as many as it may have connections."""
         limit = self.plan.waiting * max(1, sum(self.client.nthreads().values()))
-        most = self.plan.manners.connections
+        allowed = self.plan.manners.connections
         for host in sorted(self.batches, key=self.at_host.__getitem__):
             queue = self.batches[host]
-            while queue and self.at_host[host] < most and len(self.running) < limit:
+            while queue and self.at_host[host] < allowed and len(self.running) < limit:
                 self.submit(host, queue.popleft())
         if not self.running and self.suspects:
             self.submit(*self.suspects.pop(0), attempt="alone")
@@ -395,7 +395,7 @@ def main(urls, folder, address=None):
         def show(result):
             print(f"\r{result['pages']} of {len(pages)} pages", end="")
 
-        result = crawl(client, pages, os.path.abspath(folder), tell=show)
+        result = crawl(client, pages, os.path.abspath(folder), report=show)
     print(json.dumps(result, indent=1))
     return 1 if result["stopped"] else 0
 

@@ -161,7 +161,7 @@ def run_job(client, job, server, bundle, folder):
 
     start = time.perf_counter()
     result = crawl.crawl(
-        client, urls_of(job, server.hosts), folder, plan_of(job, bundle), tell=kill_a_worker
+        client, urls_of(job, server.hosts), folder, plan_of(job, bundle), report=kill_a_worker
     )
     wall_s, engine_cpu_s = time.perf_counter() - start, time.process_time() - start_cpu_s
     counters = server.counters()
