@@ -70,11 +70,16 @@ class Using:
 
     Parameters:
         name: what to call it in a message when it has changed.
-        value: its version or digest, as JSON.
+        value: its version or digest, as JSON; or a function that gives it, if that is only known
+            where it can be measured.
     """
 
     name: str
     value: Any
+
+    def digestible(self) -> Any:
+        """Return the value itself."""
+        return self.value() if callable(self.value) else self.value
 
 
 class Key(str):
@@ -144,8 +149,8 @@ def key_of(made_by: Iterable[Path], *values: Any) -> Key:
             made_of[f"the variables of {value.name}"] = digests.digest(declared)
             parts.append([value.name, value.steps, value.patch, holds, declared])
         elif isinstance(value, Using):
-            made_of[value.name] = digests.digest(value.value)
-            parts.append(value.value)
+            made_of[value.name] = digests.digest(value.digestible())
+            parts.append(value.digestible())
         else:
             parts.append(value)
     key = Key(digests.digest(SCHEMA, files, parts))
@@ -295,6 +300,17 @@ def changed_since(key: Key) -> list[str]:
 def _note_of(key: Key) -> Path:
     """Return the file that says what the newest answer to a question was made of."""
     return places.RUNS / "made_of" / f"{key.question}.json"
+
+
+def answer_in(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return the raw answer of what is stored.
+
+    Older machine files have its fields, or the version of its Python alone, beside those that say
+    how it was made.
+    """
+    if "answer" not in stored:
+        return stored
+    return {name: stored[name] for name in ("python",) if name in stored} | stored["answer"]
 
 
 def of_class(kind: type, stored: dict[str, Any]) -> dict[str, Any]:
