@@ -129,7 +129,8 @@ def test_a_measurement_says_how_it_was_made(tmp_path, monkeypatch, locks_of_our_
     values = iter(range(9))
 
     def taken():
-        return measurements.stored_or_new("key", lambda: {"value": next(values)})
+        key = measurements.Key("key", ["x"], {})
+        return measurements.stored_or_new(key, lambda: {"value": next(values)})
 
     first = taken()
     assert set(measurements.COLUMNS) <= set(first) and first["schema"] == measurements.SCHEMA
