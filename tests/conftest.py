@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import slow
 import trust_world
 import trustme
 from here import environment, serving
@@ -51,7 +52,12 @@ LONG = (
 )  # fmt: skip
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    slow_tests = {test for test, _ in slow.read()}
+    for item in items:
+        if item.nodeid in slow_tests:
+            item.add_marker("slow")
     items.sort(key=lambda item: not item.path.name.startswith(LONG))
 
 
@@ -84,8 +90,9 @@ def engine(request):
 
 
 class Wrong(Handler):
-    """Right answers, except for page 1: it is not found at /a, gets page 7's answer at /b, and
-    nothing but a closed connection at /c.
+    """Right answers, except for page 1.
+
+    It is not found at /a, gets page 7's answer at /b, and nothing but a closed connection at /c.
     """
 
     def do_GET(self):
@@ -159,8 +166,9 @@ def locks_of_our_own(monkeypatch, tmp_path):
 
 @pytest.fixture
 def no_old_pythons(monkeypatch, tmp_path):
-    """A machine on which only the Python that runs this can be found, and none is required: its
-    home is this empty folder, and all that is on its PATH will be in `bin` there.
+    """A machine on which only the Python that runs this can be found, and none is required.
+
+    Its home is this empty folder, and all that is on its PATH will be in `bin` there.
     """
     names = ("PYENV_ROOT", "MAMBA_ROOT_PREFIX", "CONDA_PREFIX", "CONDA_EXE", "CASEBOOK_REQUIRE")
     for name in names:

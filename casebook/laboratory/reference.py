@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from casebook.laboratory import machines, measurements
+from casebook.laboratory import machine_files, measurements
 from casebook.words import ON
 
 #: How a part of a question begins that may be anything; its name follows.
@@ -30,12 +30,12 @@ NAME = "intel-xeon-2core-full"
 
 def file() -> Path:
     """Return the path of the reference machine's file."""
-    return machines.folder() / f"{NAME}{machines.SUFFIX}"
+    return machine_files.folder() / f"{NAME}{machine_files.SUFFIX}"
 
 
 def machine() -> dict[str, Any]:
     """Describe the reference machine, in fields of machines.ABOUT; empty where it has no file."""
-    matches = (recorded for recorded in machines.all_recorded() if recorded.name == NAME)
+    matches = (recorded for recorded in machine_files.all_recorded() if recorded.name == NAME)
     return next((recorded.about for recorded in matches), {})
 
 
@@ -79,14 +79,15 @@ def stand_ins(
     Returns them in the order of the file; none if nothing like this was asked.
     """
     nearly: list[StandIn] = []
-    for machine in sorted(machines.all_recorded(), key=lambda machine: unlikeness(machine.name)):
+    recorded = machine_files.all_recorded()
+    for machine in sorted(recorded, key=lambda machine: unlikeness(machine.name)):
         note = "" if machine.name == NAME else f"{ON}{machine.label}"
         candidates = [
             StandIn(values, answer, note)
             for answer in machine.answers
             if measurements.FAILED not in answer
             and (values := _values(question, answer.get("asked"))) is not None
-            and all(machines.is_number(values[name]) for name in nearest)
+            and all(machine_files.is_number(values[name]) for name in nearest)
             and is_answer(values, answer)
         ]
         if any(
@@ -142,7 +143,7 @@ def _values(question: Any, asked: Any) -> dict[str, Any] | None:
 
 def label(name: str) -> str:
     """Describe a machine of data/machines/ in a few words, by the name of its file."""
-    return next((file.label for file in machines.all_recorded() if file.name == name), name)
+    return next((file.label for file in machine_files.all_recorded() if file.name == name), name)
 
 
 @lru_cache
@@ -152,8 +153,8 @@ def unlikeness(name: str) -> tuple[bool, bool, float, bool]:
 
     name: of its file; empty for the reference machine.
     """
-    about = {file.name: file.about for file in machines.all_recorded()}.get(name or NAME, {})
-    return *machines.unlikeness(about), name not in ("", NAME)
+    about = {file.name: file.about for file in machine_files.all_recorded()}.get(name or NAME, {})
+    return *machine_files.unlikeness(about), name not in ("", NAME)
 
 
 def _distance(number: float, values: Collection[Any]) -> float:

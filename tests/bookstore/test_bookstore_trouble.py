@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 from bookstore_trouble import BOOK, STREAMS, bookstore
 
-from casebook.cases.bookstore import readers, visits
+from casebook.cases.bookstore import readers, timed_visits
 from casebook.cases.fetching.server import certificates
 from casebook.errors import MissingInterpreter, VisitFailed
 from casebook.stacks import environments
@@ -80,7 +80,7 @@ CASES += [(client, "shy") for client in ("bare-h2", "hyper")]
 
 @pytest.fixture(scope="module")
 def outcome(shop, tmp_path_factory):
-    """outcome(client, trouble): the frame of one visit, or its VisitFailed.
+    """A function of client and trouble: the frame of one visit, or its VisitFailed.
 
     All visits are made here, some at a time, since most of them wait. None goes on beside a test:
     pytest changes os.environ between tests, which a visit reads.
@@ -107,7 +107,7 @@ def _visit(client, trouble, target):
     many = min(reader.most, AT_ONCE if reader.protocol == "h2" else CONNECTIONS)
     patience_s = 2.0 if "stall" in trouble or trouble == "shy" else 20.0
     try:
-        return visits.visit(
+        return timed_visits.visit(
             f"{client}:{many}", n=N, repeats=1, target=target, patience_s=patience_s
         )
     except VisitFailed as error:

@@ -14,11 +14,11 @@ from casebook.cases.bookstore import (
     quic,
     readers,
     stock,
+    timed_visits,
     visiting,
-    visits,
     witnesses,
 )
-from casebook.cases.bookstore.line import capacity, greetings, law, wire
+from casebook.cases.bookstore.line import feasibility, greetings, law, lines, wire
 from casebook.cases.bookstore.line import visits as over
 from casebook.cases.bookstore.visiting import Visit
 from casebook.errors import RunFailed, UsageError, VisitFailed
@@ -117,7 +117,7 @@ def test_figures_are_the_shares_of_one_processor_and_the_connections_beyond_thos
     monkeypatch,
 ):
     environment = SimpleNamespace(versions={"h2": "4.3.0"})
-    monkeypatch.setattr(visiting.environments, "ensure", lambda stack: environment)
+    monkeypatch.setattr(visiting.environments, "ensure", lambda _stack: environment)
     found = visiting._figures(visit_of(), answer_of())
     assert (found["cpu_percent"], found["process_cpu_percent"]) == (37.5, 25.0)
     assert (found["books"], found["opened"], found["recovered"]) == (2, 1, "")
@@ -129,33 +129,33 @@ def test_figures_are_the_shares_of_one_processor_and_the_connections_beyond_thos
 
 def test_the_processor_time_of_both_sides_is_the_sum_of_three():
     frame = pd.DataFrame({"user_s": [0.5, 2.0], "sys_s": [0.25, 0.0], "server_cpu_s": [0.125, 4.0]})
-    assert list(visits.cpu_of_both(frame)) == [0.875, 6.0]
+    assert list(timed_visits.cpu_of_both(frame)) == [0.875, 6.0]
 
 
 def test_arrivals_are_left_out_of_long_visits_only():
     arrivals = [["1", 0.1]]
-    kept = visits.without_many_arrivals({"books": visits.FEW, "arrivals": arrivals})
+    kept = timed_visits.without_many_arrivals({"books": timed_visits.FEW, "arrivals": arrivals})
     assert kept["arrivals"] == arrivals
-    long, short = ({"books": visits.FEW + 1, "arrivals": its} for its in (arrivals, []))
-    assert visits.without_many_arrivals(long) == short
+    long, short = ({"books": timed_visits.FEW + 1, "arrivals": its} for its in (arrivals, []))
+    assert timed_visits.without_many_arrivals(long) == short
     # Older machine files have the fields of an answer beside those that say how it was made.
-    assert visits.without_many_arrivals({"answer": long, "key": "k"}) == {
+    assert timed_visits.without_many_arrivals({"answer": long, "key": "k"}) == {
         "answer": short,
         "key": "k",
     }
-    assert visits.without_many_arrivals({"n": 1}) == {"n": 1}
+    assert timed_visits.without_many_arrivals({"n": 1}) == {"n": 1}
 
 
 def test_when_each_book_was_read_has_its_place_in_the_list_and_among_those_read(monkeypatch):
     record = {"client": "x", "arrivals": [[IDS[2], 0.5], [IDS[0], 0.75]]}
-    monkeypatch.setattr(visits, "records", lambda *_, **__: [record])
-    frame = visits.arrivals("x")
+    monkeypatch.setattr(timed_visits, "records", lambda *_, **__: [record])
+    frame = timed_visits.arrivals("x")
     columns = ["book", "position", "arrived", "at_s"]
     assert frame[columns].to_numpy().tolist() == [[IDS[2], 3, 1, 0.5], [IDS[0], 1, 2, 0.75]]
 
 
 def test_a_plan_has_each_kind_once_a_round_and_milliseconds_each_way():
-    planned = visits.plan(
+    planned = timed_visits.plan(
         ["bare-h2", "pipes:6"], 2, n=3, latency_s=[0, 0.0205], slow={"10": 0.5}, delay_s=0.25
     )
     assert len(planned) == 8 and {each.repeat for each in planned} == {1, 2}
@@ -193,9 +193,9 @@ def test_a_number_is_of_connections_or_of_streams(asked, order, at_once, connect
     ("asked", "order", "said"),
     [
         ("requests:2", None, "connections is 2; choose 1 to 1$"),
-        ("httpx-h2:1001", None, "at_once is 1001; choose 1 to 1000$"),
+        ("httpx-h2:1001", None, "at_once is 1,001; choose 1 to 1,000$"),
         ("aiohttp:0", None, "connections is 0"),
-        ("aiohttp:1001", None, "choose 1 to 1000"),
+        ("aiohttp:1001", None, "choose 1 to 1,000"),
         ("pipes:", None, "whole number"),
         ("hyper", "completed", "reads in the order asked"),
         ("aiohttp", "chunks", "completed or asked"),
@@ -217,11 +217,11 @@ def test_books_that_failed_together_are_asked_for_alone(
     failure = {"book": IDS[0], "waiting": list(waiting), "certain": certain}
     heard = []
 
-    def ask(environment, script, spec, **_):
+    def ask(_environment, _script, spec, **_):
         heard.append(spec)
         return {"failure": dict(failure)}
 
-    monkeypatch.setattr(readers.environments, "ensure", lambda stack: None)
+    monkeypatch.setattr(readers.environments, "ensure", lambda _stack: None)
     monkeypatch.setattr(readers.scripts, "ask", ask)
     how = readers.Manner(client="bare-h2", at_once=at_once)
     answer = readers.read(how, SimpleNamespace(url="u", ca_file="c"), IDS[:3])
@@ -273,11 +273,9 @@ def test_settings_are_the_first_of_each_sender_and_no_acknowledgement():
 # ---------------------------------------------------------------- over a line
 
 
-def packet(at_s, seq, size=100, direction=wire.BACK, connection=0, dropped=False, is_again=False):
-    return dict(
-        t_s=at_s, direction=direction, connection=connection, seq=seq, bytes=size,
-        is_again=is_again, dropped=dropped,
-    )  # fmt: skip
+def packet(at_s, seq, size=100, **more):
+    row = dict(t_s=at_s, direction=wire.BACK, connection=0, seq=seq, bytes=size)
+    return row | dict(is_again=False, dropped=False) | more
 
 
 LOST = packet(1.0, 100, dropped=True)
@@ -307,6 +305,15 @@ def test_without_a_loss_or_a_repair_there_is_nothing_to_tell():
     assert over._repair([LOST, packet(1.25, 100)]) == {"repair_ms": 250.0, "behind": 0}
 
 
+#: A round trip of a quarter of a second.
+FAR = lines.Line(latency_s=0.125)
+
+
+def kind_of(client, n, **conditions):
+    """One kind of visit over a line."""
+    return lines.Kind(lines.Line(**conditions), n, readers.manner(client))
+
+
 def test_half_of_the_books_is_the_middle_one_and_those_that_did_not_wait_came_before_a_repair():
     answer = dict(
         wall_s=0.875, server_cpu_s=0.5, user_s=0.25, sys_s=0.125, late_ms=1, most_late_ms=2,
@@ -315,15 +322,15 @@ def test_half_of_the_books_is_the_middle_one_and_those_that_did_not_wait_came_be
         counts={"there": {"packets": 3, "bytes": 300, "dropped": 0},
                 "back": {"packets": 4, "bytes": 4000, "dropped": 1}},
     )  # fmt: skip
-    how = readers.manner("pipes:6")
-    row = quic._row(0.125, {"behind_books": 3}, 4, how, answer)
+    kind = kind_of("pipes:6", 4, latency_s=0.125, lose={"behind_books": 3})
+    row = quic._row(kind, answer)
     assert row["half_s"] == 0.5  # two of four are in
     assert row["did_not_wait"] == 2  # until 0.25 + 3 * 0.125
     assert (row["cpu_s"], row["server_cpu_s"], row["round_trips"]) == (0.375, 0.5, 3.5)
     assert (row["packets"], row["bytes"], row["dropped"], row["opened"]) == (7, 4300, 1, 2)
     assert (row["latency_ms"], row["lose"], row["connections"]) == (125.0, '{"behind_books": 3}', 6)
     five = answer | {"arrivals": [*answer["arrivals"], ["e", 1.0]], "lost_at_s": None}
-    calm = quic._row(0.125, {}, 5, how, five)
+    calm = quic._row(kind_of("pipes:6", 5, latency_s=0.125), five)
     assert calm["half_s"] == 0.625 and "did_not_wait" not in calm and calm["lose"] == ""
 
 
@@ -350,11 +357,12 @@ def test_of_a_pair_whose_bytes_nobody_counted_no_packet_can_be_named():
 
 
 def test_a_share_is_lost_in_both_directions_and_one_packet_only_on_the_way_back():
-    how = readers.manner("bare-h2:5")
-    by_lot = quic._visit(0.01, {"share": 0.02}, 3, how, 4, "twisted")
+    kind = kind_of("bare-h2:5", 3, lose={"share": 0.02}, window_bytes=1 << 20)
+    by_lot = quic._visit(kind, 4, "twisted")
     assert by_lot["back"]["lose"] == {"share": 0.02, "seed": 8}
     assert by_lot["there"]["lose"] == {"share": 0.02, "seed": 9}
-    named = quic._visit(0.01, quic.lost(30), 3, how, 4, "twisted")
+    kind = kind_of("bare-h2:5", 3, lose=quic.lost(30), window_bytes=1 << 20)
+    named = quic._visit(kind, 4, "twisted")
     assert named["there"]["lose"] == {}
     assert named["back"]["lose"] == {"connection": 0, "byte": 28_140 + 186 * 30, "count": 1}
     assert (named["at_once"], named["n"], named["window_bytes"]) == (5, 3, 1 << 20)
@@ -368,7 +376,7 @@ def test_a_session_says_what_its_own_connection_carried():
     ]
     carried = [{"there": 10, "back": 20}, {"there": 30, "back": 40}]
     answer = {"steps": steps, "connections": carried, "server": {"resumed": 7, "early": 8}}
-    rows = list(quic._session_rows({"visits": [visit], "answers": [answer]}, 0.125, "ecdsa"))
+    rows = list(quic._session_rows({"visits": [visit], "answers": [answer]}, FAR, "ecdsa"))
     told = [
         (row["step"], row["round_trips"], row["bytes_there"], row["bytes_back"]) for row in rows
     ]
@@ -377,7 +385,7 @@ def test_a_session_says_what_its_own_connection_carried():
     # A library does not say it of each: it is what the store counted of all.
     library = {"script": "connects", "library": "curl", "times": 3}
     answer["steps"] = [{"step": "fresh", "wall_s": 0.5}]
-    [row] = quic._session_rows({"visits": [library], "answers": [answer]}, 0.125, "ecdsa")
+    [row] = quic._session_rows({"visits": [library], "answers": [answer]}, FAR, "ecdsa")
     assert (row["client"], row["resumed"], row["early"]) == ("curl", 7, 8)
 
 
@@ -426,7 +434,7 @@ class Carried:
 
     def send(self, *packets, at_s=0.0):
         self.now, self.packets = 100 + at_s, list(packets)
-        self.way.take()
+        self.way.receive()
         return self
 
     def until(self, *moments):
@@ -517,12 +525,12 @@ def test_what_a_line_carries_is_what_it_takes_for_a_packet(monkeypatch):
     ]
     frame = pd.DataFrame([{"took": "tun", "floods": floods, "source": "live"}])
     fake = SimpleNamespace(measure=lambda *_: frame)
-    monkeypatch.setattr(capacity, "_FLOOD", fake)
-    rows = capacity.flood()
+    monkeypatch.setattr(feasibility, "_FLOOD", fake)
+    rows = feasibility.flood()
     assert list(rows["line_us"]) == [10, 20, 500] and list(rows["repeat"]) == [1, 2, 3]
     assert list(rows["line_busy"]) == pytest.approx([0.02, 0.04, 1.0])
     assert set(rows["packets_s"]) == {2000} and set(rows["mbit"]) == {16}
-    assert capacity.told.__wrapped__() == {"carries": 50_000}  # by the median
+    assert feasibility.line_capacity.__wrapped__() == {"carries": 50_000}  # by the median
 
 
 def test_a_greeting_takes_the_median_in_round_trips_of_the_line(monkeypatch):
@@ -540,7 +548,7 @@ def test_a_greeting_takes_the_median_in_round_trips_of_the_line(monkeypatch):
 
 def test_calls_for_a_book_are_what_more_books_add(monkeypatch):
     counted = {10: {"h2": 100, "start": 50}, 30: {"h2": 700, "start": 50, "json": 40}}
-    monkeypatch.setattr(calls, "_count_calls", lambda how, place, n: counted[n])
+    monkeypatch.setattr(calls, "_count_calls", lambda _how, _place, n: counted[n])
     rows = calls._rows("bare-h2", None, 10, 30)
     assert {row["package"]: (row["kind"], row["calls"]) for row in rows} == {
         "h2": ("http", 30), "start": ("around", 0), "json": ("ours", 2),
@@ -578,13 +586,13 @@ def test_h2load_says_books_bytes_of_bodies_and_seconds(monkeypatch):
 def test_a_flood_of_which_bytes_are_missing_is_no_measurement():
     asked = {"bytes": 10, "times": 2}
     floods = [{"bytes": 10}, {"bytes": 10}]
-    assert capacity._figures(asked, {"way": "tun", "floods": floods})["took"] == "tun"
+    assert feasibility._figures(asked, {"way": "tun", "floods": floods})["took"] == "tun"
     for wrong in (floods[:1], [{"bytes": 10}, {"bytes": 9}]):
         with pytest.raises(RunFailed, match="not all bytes came"):
-            capacity._figures(asked, {"way": "tun", "floods": wrong})
+            feasibility._figures(asked, {"way": "tun", "floods": wrong})
 
 
 def test_a_spread_is_the_median_of_the_lots_and_the_middle_eight_tenths(monkeypatch):
-    monkeypatch.setattr(law, "seconds", lambda way, n, body, trip_s, loss, seed: (7 * seed) % 40)
+    monkeypatch.setattr(law, "seconds", lambda *settings: (7 * settings[-1]) % 40)
     assert law.spread("six connections", 1, 1, 1.0, 0.01) == (19, 3, 35)
     assert law.spread("six connections", 1, 1, 1.0) == (0, 0, 0)

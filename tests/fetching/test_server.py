@@ -60,8 +60,9 @@ def lab(https):
 
 @pytest.fixture(scope="module", autouse=True)
 def standing_still(request):
-    """Before the first test of this file, for the one that asks for it: a server of its own, a
-    hundred clients that are connected and say nothing, and since when.
+    """A server with a hundred clients that are connected and say nothing, and since when.
+
+    It is begun before the first test of this file, for the one that asks for it.
     """
     name = test_clients_that_stood_still_for_two_minutes_are_served.__name__
     if not any(item.name == name for item in request.session.items):
@@ -473,7 +474,7 @@ def test_it_keeps_up_with_go_httpbin(both):
     assert median_ratio(lambda one: statistics.quantiles(one["done_s"], n=100)[98]) < 1.3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_clients_that_stood_still_for_two_minutes_are_served(standing_still):
     """The other tests of this file pass meanwhile."""
     lab, sockets, since = standing_still

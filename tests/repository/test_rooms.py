@@ -121,7 +121,7 @@ def test_only_an_experiment_makes_keys_and_asks_the_store():
     assert makers.pop("casebook.laboratory.measurements") == {"Key"}
     # Keys of another kind: of a function in a profile, of a timeline on a page.
     assert not {name: made for name, made in makers.items() if made != {"key_of"}}
-    others = {"casebook.charts.explorer"}
+    others = {"casebook.charts.explorer_form"}
     assert makers.keys() <= others
 
 

@@ -20,7 +20,7 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.cases.fetching import run_record, server, trust
 from casebook.cases.fetching.bench import fetching, lab_server
-from casebook.cases.fetching.measure import check_parameters
+from casebook.cases.fetching.runs import check_parameters
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
 from casebook.laboratory import measurements, rounds
 from casebook.laboratory.experiment import Experiment, answers_in_rounds

@@ -14,7 +14,7 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.cases.fetching import trust as trusts
 from casebook.errors import CasebookError, RunFailed, UsageError
-from casebook.laboratory import elsewhere, machines, measurements
+from casebook.laboratory import elsewhere, machine_files, measurements
 from casebook.laboratory.experiment import Experiment, Measurement
 from casebook.words import REFERENCE
 
@@ -128,7 +128,7 @@ def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, 
         as_stats(observation)
     if (
         isinstance(observation.python, str)
-        and all(map(machines.is_number, beats))
+        and all(map(machine_files.is_number, beats))
         and all(
             rows.empty or pd.api.types.is_numeric_dtype(rows[name])
             for name in numbers.get(observation.kind, ())
