@@ -28,7 +28,7 @@ from casebook.charts.tables import Table
 from casebook.colours import style
 from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
 from casebook.findings.media import FIGURE
-from casebook.laboratory import measurements
+from casebook.laboratory.experiment import Asked, Experiment
 from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
 
@@ -119,8 +119,9 @@ def source(
         )
         return _listing([], "none.py", f"Not shown here, {definition}: {reason}.")
     parameters = (module, name, lines)
-    key = measurements.key_of([Path(__file__)], environment.stack, *parameters)
-    place = measurements.stored_or_new(key, lambda: _quoted(environment, *parameters)[0])
+    place = _QUOTED.first_answer(
+        [environment.stack], {"module": module, "name": name, "lines": lines}
+    ).answer
     caption = f"{place['version']}: {place['path']}, lines {place['first']} to {place['last']}."
     if environments.is_another_machine():  # its file says where, and holds nobody else's code
         chosen, caption = [], f"Not shown in the book of a machine file. {caption}"
@@ -129,6 +130,19 @@ def source(
     marked = [number for number, line in enumerate(chosen, 1) if mark and mark in line]
     listing = _listing(chosen, Path(place["path"]).name, caption, marked)
     return replace(listing, path=place["path"], first=place["first"], last=place["last"])
+
+
+def _place_of(environment: Environment, parameters: Asked) -> dict[str, Any]:
+    return _quoted(environment, **parameters)[0]
+
+
+#: Where a quotation stands: an experiment, so that the book of a machine file can say it.
+_QUOTED = Experiment(
+    Path(__file__),
+    lambda _, place: place,
+    ask=_place_of,
+    form=lambda of, parameters, _: (*of, *parameters.values()),
+)
 
 
 def _quoted(

@@ -28,6 +28,7 @@ from casebook.cases.certificates.loading import Task
 from casebook.cases.fetching import modes, trust
 from casebook.errors import RunFailed
 from casebook.laboratory.decisions import ratio
+from casebook.laboratory.experiment import never
 from casebook.stacks import digests
 
 ALL = len(trust.certificates())
@@ -239,9 +240,9 @@ def test_a_log_without_a_count_is_no_measurement(tmp_path):
 def test_instructions_are_counted_in_full_mode_and_when_they_are_recorded(monkeypatch):
     counting = counts._counting()
     monkeypatch.setattr(modes, "current", lambda: modes.QUICK)
-    assert counting.spares() and not replace(counting, spares=bool).spares()
+    assert counting.spares({}) and not replace(counting, spares=never).spares({})
     monkeypatch.setattr(modes, "current", lambda: modes.FULL)
-    assert not counting.spares()
+    assert not counting.spares({})
     assert {part.name for part in counting.made_of} == {
         "counts.py", "valgrind", "certifi's certificates",
     }  # fmt: skip
