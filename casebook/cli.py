@@ -270,7 +270,7 @@ def _grade(options: Namespace) -> None:
     file = _file_of(options.machine) if options.machine else None
     graded = grading.grade(options.lab, options.submission, file)
     print(json.dumps(graded.as_json()) if options.json else grade_report.with_warning(graded))
-    if graded.points < graded.of:
+    if graded.points < graded.total:
         raise PointsMissing(f"{graded.score()}: see the hints.")
     if graded.not_graded:
         raise NotGraded(f"{graded.score()}.")
@@ -291,7 +291,7 @@ def _course(options: Namespace) -> None:
             f"--notebook-dir={options.folder} start.ipynb"
         )
         return
-    nbgrader = course.make(options.folder)
+    nbgrader = course.write(options.folder)
     print(
         f"{options.folder}: a course. In that folder:\n"
         f"    {nbgrader} generate_assignment LAB\n"
