@@ -14,6 +14,7 @@ from casebook.charts.origins import origin
 from casebook.charts.series import Part, Point, Quantity
 from casebook.colours import sentinel
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 
 #: The height of a row in points, and of one more line of dots in it.
 _ROW, _LINE = 30, 16
@@ -31,6 +32,7 @@ MARKERS = {
 }
 
 
+@for_readers
 def dots(
     frame: pd.DataFrame,
     value: str | Sequence[str] | Mapping[str, str],

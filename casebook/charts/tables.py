@@ -14,6 +14,7 @@ from casebook import words
 from casebook.charts.origins import marked, origin
 from casebook.colours import style
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 
 #: Column names as headers, with the unit in them.
 HEADERS = {
@@ -84,6 +85,7 @@ def plain(html: str) -> str:
     return unescape(re.sub("<[^>]*>", "", html))
 
 
+@for_readers
 def show(
     frame: pd.DataFrame,
     caption: str,

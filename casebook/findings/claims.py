@@ -23,6 +23,7 @@ from casebook.findings import reach
 from casebook.findings.media import CLAIM
 from casebook.findings.sentences import Sentence, origin
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
+from casebook.mistakes import for_readers
 
 #: What `holds` is in claims.json for each outcome.
 AS_HOLDS = {HOLDS: True, UNDECIDED: None, OTHERWISE: False, NOT_HERE: "not here"}
@@ -39,6 +40,7 @@ _ROUNDS = ("value", "n", "interval", "window")
 Record = dict[str, Any]
 
 
+@for_readers
 def claim(
     id: str, statement: str, value: Any, holds: bool | None = None, unit: str = "",
     runs: Any = None, column: str = "wall_s", stack: str = "", not_here: str = "",

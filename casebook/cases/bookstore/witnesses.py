@@ -24,6 +24,7 @@ from casebook.cases.bookstore.store import stack_of
 from casebook.cases.bookstore.visiting import Host
 from casebook.errors import VisitFailed
 from casebook.laboratory import measurements, rounds
+from casebook.mistakes import for_readers
 from casebook.stacks import commands, digests, environments
 from casebook.words import LIVE
 
@@ -131,6 +132,7 @@ def _visit(host: Host, n: int, protocol: str) -> dict:
     return figures | {"server_cpu_s": round(place.cpu_s() - before_s, 6), "source": LIVE}
 
 
+@for_readers
 def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:
     """Fetch one path with curl, which is offered both protocols unless http1_only.
 

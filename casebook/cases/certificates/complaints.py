@@ -140,6 +140,7 @@ _COMPLAINTS = Experiment(
 )
 
 
+@for_readers
 def totals(frame: pd.DataFrame) -> pd.DataFrame:
     """Add up all requests of each stack and complaint, and its import: columns stack, complaint,
     requests, connections, contexts, loads (of certificates, by the requests), loads_before (by the

@@ -14,6 +14,7 @@ import pandas as pd
 from casebook.cases.fetching import trust as trusts
 from casebook.errors import UsageError
 from casebook.laboratory import elsewhere, machine_files, measurements, reference
+from casebook.mistakes import for_readers
 
 _COLUMNS = {
     "profile": ["file", "line", "function", "calls", "tottime_s", "cumtime_s", "pcalls"],
@@ -157,6 +158,7 @@ def recorded(
     return Observation(**measurements.of_class(Observation, rows.to_dict("records")[0]))
 
 
+@for_readers
 def recorded_profile(stack: str) -> Observation:
     """Find the profile that the reference machine recorded of a stack. Raises UsageError."""
     observations = elsewhere.of_reference(OBSERVATIONS)

@@ -60,6 +60,7 @@ def measure(
     return processes
 
 
+@for_readers
 def counted(processes: pd.DataFrame) -> pd.DataFrame:
     """Count how many processes of each stack a signal ended, and which signal.
 

@@ -21,6 +21,7 @@ import pandas as pd
 
 from casebook.errors import UsageError
 from casebook.laboratory.decisions import Question, window
+from casebook.mistakes import for_readers
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ WAITS = {
 }
 
 
+@for_readers
 def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Costs:
     """Compute the costs of the law from its two ends.
 
@@ -199,6 +201,7 @@ def seconds(
     )
 
 
+@for_readers
 def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
     """Runs of jobs.measure beside what the model says of each.
 
@@ -214,6 +217,7 @@ def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
     return both.assign(off=both["all_ms"] / both["said_ms"])
 
 
+@for_readers
 def off(
     job: str, basis: Iterable[str], pages: pd.DataFrame, waits: pd.DataFrame, **bounds: Any
 ) -> Question:
@@ -238,6 +242,7 @@ def off(
     return Question(values, window(**bounds))
 
 
+@for_readers
 def at_scale(
     costs: Costs, pages: Iterable[float], *, size: float = 100, kept: float = 1,
     hours: float = 24, cores: int = 16, dollars_per_core_hour: float = 0.0, other_ms: float = 0.0,
@@ -269,6 +274,7 @@ def at_scale(
     return pd.DataFrame(rows)
 
 
+@for_readers
 def tasks_per_s(costs: Costs) -> float:
     """Return how many tasks a second one scheduler hands out, if it does nothing else."""
     return 1000 / costs.engine_task_ms
@@ -278,6 +284,7 @@ def tasks_per_s(costs: Costs) -> float:
 WAYS = {False: "a load for each connection", True: "one context"}
 
 
+@for_readers
 def functions(
     costs: Costs, pages: float, *, size: float = 100, kept: float = 1, within_s: float = 900,
     at_once: int = 1000, delay_s: float = 0.1,
@@ -333,6 +340,7 @@ PUBLISHED = (
 HANDSHAKES = 0.25
 
 
+@for_readers
 def core_ms(job: Published) -> float:
     """Return what a page had of a core, in ms, all cores taken for busy. NaN: not said."""
     if not job.cores:
@@ -340,6 +348,7 @@ def core_ms(job: Published) -> float:
     return 1000 * job.hours * 3600 * job.machines * job.cores / job.pages
 
 
+@for_readers
 def core_hour(job: Published) -> float:
     """Return what a core cost by the hour, in dollars. NaN: not said."""
     return job.dollars / (job.hours * job.machines * job.cores) if job.cores else math.nan

@@ -17,6 +17,7 @@ from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.decisions import Question, window
 from casebook.laboratory.experiment import Asked, Experiment
+from casebook.mistakes import for_readers
 
 STACK = "many-today"
 _PROBES = Path(__file__).parent / "probes"
@@ -82,6 +83,7 @@ def measure(
     return pd.DataFrame(rows)
 
 
+@for_readers
 def follows_the_law(**bounds: Any) -> Question:
     """Ask of jobs with three sizes of batches how far the middle one is from the law of the other
     two: CPU of workers and engine for a page is a + b / size. The value is what was measured,
@@ -105,6 +107,7 @@ def _off_the_law(frame: pd.DataFrame) -> float:
     return ms[1] / (ms[2] + of_a_batch * (middle - large))
 
 
+@for_readers
 def named(frame: pd.DataFrame) -> pd.DataFrame:
     """Return what did not come, by name: columns job, page, name, message."""
     return pd.DataFrame(
