@@ -15,6 +15,7 @@ their times are compared as they are; whether a finding holds is for the caller 
 
 import re
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pandas as pd
@@ -56,6 +57,28 @@ _STAGE = re.compile(r"(stage-\d)(?: laptop| minimal| \+ \S+)?")
 
 #: How the sources' metrics begin, in words.
 _METRICS = {"wall": "wall time", "tottime": "own time of", "cumtime": "cumulative time of"}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A published number beside ours.
+
+    Fields:
+        id: its row of data/published.csv.
+        published, measured_text: theirs and ours, with their units; ours is empty without one.
+        outcome: one of OUTCOMES.
+        why: the reason, in a sentence, where one is given.
+        source: "live", or "reference" if ours was recorded elsewhere.
+        chapter: the stem of its notebook, once a build has gathered it.
+    """
+
+    id: str
+    published: str
+    measured_text: str
+    outcome: str
+    why: str
+    source: str
+    chapter: str = ""
 
 
 def load() -> pd.DataFrame:
@@ -110,8 +133,9 @@ def series(*ids: str) -> pd.DataFrame:
 
 
 def verdicts() -> pd.DataFrame:
-    """Return the published verdicts: columns id, stack, published (slow, fast), source,
-    published_in.
+    """Return the published verdicts, a row each.
+
+    Columns: id, stack, published (slow, fast), source, published_in.
     """
     frame = load()
     frame = frame[frame["metric"] == "verdict"]
@@ -121,8 +145,10 @@ def verdicts() -> pd.DataFrame:
 
 @for_readers
 def profile_lines(beginning: str) -> pd.DataFrame:
-    """Return the lines of a published profile, as they were printed: calls ("30/1"), tottime_s,
-    cumtime_s (NaN if the row of data/published.csv has none), function, source, published_in.
+    """Return the lines of a published profile, as they were printed.
+
+    Columns: calls ("30/1"), tottime_s, cumtime_s (NaN if the row of data/published.csv has none),
+    function, source, published_in.
 
     beginning: of the ids, such as "threads-true". Raises UsageError if there are none.
     """
@@ -168,7 +194,7 @@ def agrees(published: float | str, result: Any) -> bool:
 
 
 @for_readers
-def compare(
+def compare(  # noqa: PLR0913 - a chapter's call, each keyword about the comparison
     id: str, measured: Any = None, outcome: str = "", why: str = "", runs: object = None,
     finding: bool | None = None, delays: int = 0,
 ) -> None:  # fmt: skip
@@ -192,21 +218,16 @@ def compare(
         why = NO_DELAY
     why = _explained(published, outcome, why.strip())
     if delays and measured is not None:
-        theirs, ours = _without_delays(published, measured, delay_s, delays)
+        theirs_s, ours_s = _without_delays(published, measured, delay_s, delays)
         delay_text = "the delay" if delays == 1 else f"the {delays} delays"
         why = (
-            f"Beside {delay_text} it took {theirs:.2f} s there and {ours:.2f} s here. {why}".strip()
-        )
+            f"Beside {delay_text} it took {theirs_s:.2f} s there and {ours_s:.2f} s here. {why}"
+        ).strip()
     recorded = behind(runs)["source"].eq(words.REFERENCE).any()
-    record = {
-        "id": id,
-        "published": _with_unit(published["value"], published["unit"]),
-        "measured_text": _text(measured, published, delay_s),
-        "outcome": outcome,
-        "why": why,
-        "source": words.REFERENCE if recorded or words.is_of_file() else words.LIVE,
-    }
-    _show(record, published)
+    source = words.REFERENCE if recorded or words.is_of_file() else words.LIVE
+    theirs = _with_unit(published["value"], published["unit"])
+    ours = _text(measured, published, delay_s)
+    _show(Comparison(id, theirs, ours, outcome, why, source), published)
 
 
 def _stacks(frame: pd.DataFrame) -> pd.Series:
@@ -217,9 +238,7 @@ def _stacks(frame: pd.DataFrame) -> pd.Series:
 
 
 def _explained(published: pd.Series, outcome: str, reason: str) -> str:
-    """Return why a comparison came out so. Raises UsageError if the reason is needed and
-    missing.
-    """
+    """Return why a comparison came out so. Raises UsageError if a reason is needed and missing."""
     if outcome not in OUTCOMES:
         raise UsageError(
             f"comparison {published['id']}: {outcome!r} is none of {', '.join(OUTCOMES)}"
@@ -311,16 +330,17 @@ def described(published: Mapping[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _show(record: dict[str, Any], published: pd.Series) -> None:
-    ours = f"here {record['measured_text']}" if record["measured_text"] else "nothing here"
-    recorded = record["source"] == words.REFERENCE
+def _show(comparison: Comparison, published: pd.Series) -> None:
+    ours = comparison.measured_text
+    recorded = comparison.source == words.REFERENCE
     Sentence(
         kind="published",
-        id=record["id"],
-        text=f"{described(published)}: published {record['published']}, {ours}",
-        sign=OUTCOMES[record["outcome"]],
-        outcome=record["outcome"],
-        origin=origin(recorded, 1) if record["measured_text"] else "",
+        id=comparison.id,
+        text=f"{described(published)}: published {comparison.published}, "
+        + (f"here {ours}" if ours else "nothing here"),
+        sign=OUTCOMES[comparison.outcome],
+        outcome=comparison.outcome,
+        origin=origin(recorded, 1) if ours else "",
         details="ours was recorded" if recorded else "ours was measured here",
-        remark=record["why"],
-    ).show(COMPARISON, record)
+        remark=comparison.why,
+    ).show(COMPARISON, asdict(comparison))

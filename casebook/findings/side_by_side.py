@@ -18,6 +18,7 @@ import pandas as pd
 from casebook import places, words
 from casebook.cases.fetching import analysis, run_record
 from casebook.errors import UsageError
+from casebook.findings.finding import Finding
 from casebook.laboratory import elsewhere
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window
 from casebook.laboratory.machine_files import Machine
@@ -54,8 +55,10 @@ _LINK = re.compile(r'#claim-([a-z0-9-]+)\s+"([^"]+)"\)')
 
 @dataclass(frozen=True)
 class Row:
-    """One finding on several machines. statement: its sentence, or its id if no machine has one.
-    by_machine: what came out, None where a machine has none. rank: how they differ.
+    """One finding on several machines.
+
+    statement: its sentence, or its id if no machine has one. by_machine: what came out, None where
+    a machine has none. rank: how they differ.
     """
 
     id: str
@@ -70,16 +73,12 @@ class Row:
         return self.rank > ALIKE
 
 
-def windows(claims: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
-    """Return what the findings on a clock ask for, as text, by id and sentence without its numbers.
-
-    Parameters:
-        claims: records as in claims.json.
-    """
+def windows(findings: Iterable[Finding]) -> dict[tuple[str, str], str]:
+    """Return what findings on a clock ask for, as text, by id and sentence without its numbers."""
     return {
-        (claim["id"], _without_numbers(claim["statement"])): claim["window"]
-        for claim in claims
-        if claim.get("window")
+        (finding.id, _without_numbers(finding.statement)): finding.window
+        for finding in findings
+        if finding.window
     }
 
 
@@ -264,8 +263,9 @@ def unsteady(machines: Sequence[Machine]) -> list[str]:
 
 
 def verdicts(machines: Sequence[Machine]) -> pd.DataFrame:
-    """Return the verdict of each way to fetch, by the code of today: index (stack, client, scheme),
-    a column for each machine's name, None if it has no such run; those that differ first.
+    """Return the verdict of each way to fetch, by the code of today; those that differ first.
+
+    Index (stack, client, scheme), a column for each machine's name, None if it has no such run.
     """
     columns = {
         machine.name: _verdicts(elsewhere.of_machine(machine, run_record.RUNS))

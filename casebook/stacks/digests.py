@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from casebook.build import not_a_measurement
 from casebook.errors import RunFailed
 from casebook.stacks import commands
 
@@ -76,8 +77,10 @@ def _code(source: bytes) -> bytes:
 
 
 def _does_something(decorator: ast.expr) -> bool:
-    """Return whether a decorator changes what is measured: for_readers only words mistakes."""
-    return not (isinstance(decorator, ast.Name) and decorator.id == "for_readers")
+    """Return whether a decorator changes what is measured, and not only what is said or kept."""
+    return not (
+        isinstance(decorator, ast.Name) and decorator.id in ("for_readers", "not_a_measurement")
+    )
 
 
 def _is_talk(statement: ast.stmt) -> bool:
@@ -128,6 +131,7 @@ def _executed(
 
 
 @cache
+@not_a_measurement
 def tool(name: str) -> str:
     """Return the version of one of TOOLS on the PATH, in its own words; "" if there is none."""
     if shutil.which(name) is None:

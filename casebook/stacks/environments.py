@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from casebook import places, spans
+from casebook import build, places, spans
 from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
 from casebook.stacks import Stack, digests, installation, interpreters, pythons
 from casebook.stacks.installation import Place
@@ -50,7 +50,7 @@ def report(line: str) -> None:
     In a reader's notebook, where that is red, on standard output: nothing is wrong.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    is_read = hasattr(shell, "kernel") and os.environ.get("CASEBOOK_BUILD") != "1"
+    is_read = hasattr(shell, "kernel") and not build.in_build()
     print(line, file=sys.stdout if is_read else sys.stderr, flush=True)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from casebook import places, stacks
+from casebook.build import in_build, not_a_measurement
 from casebook.errors import EnvironmentFailed
 from casebook.stacks import Stack, digests, installers, patches
 from casebook.stacks.interpreters import Interpreter
@@ -176,6 +177,7 @@ class Place:
 _checks: dict[Path, tuple[int, float]] = {}
 
 
+@not_a_measurement
 def build(place: Place, lock: int) -> None:
     """Make an environment, in place of whatever is there.
 
@@ -224,7 +226,7 @@ def failure(place: Place) -> str:
     if not (note := last_failure(place)):
         return ""
     recent = note["process"] == os.getpid() and time.time() - note["at_s"] < AGAIN_AFTER_S
-    return note["why"] if recent or os.environ.get("CASEBOOK_BUILD") == "1" else ""
+    return note["why"] if recent or in_build() else ""
 
 
 def _build(place: Place, lock: int) -> None:

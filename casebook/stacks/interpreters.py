@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from casebook import places
+from casebook.build import not_a_measurement
 from casebook.errors import RunFailed
 from casebook.stacks import commands, installers
 
@@ -77,6 +78,7 @@ def _find(version: str) -> Interpreter | None:
     return next(filter(None, answers), None)
 
 
+@not_a_measurement
 def _candidates(version: str) -> list[Path]:
     """Return what may be a Python of this version, the likeliest first."""
     path = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
@@ -124,6 +126,7 @@ def _newest_first(folders: Iterable[Path]) -> list[Path]:
     return sorted(folders, key=number, reverse=True)
 
 
+@not_a_measurement
 def examine(path: Path, version: str) -> Interpreter | None:
     """Run the candidate. None if it fails, is no CPython, or is not of this version ("": any)."""
     environ = {

@@ -120,7 +120,7 @@ def by_libcurl(bench, curl):
     for name, cell in CELLS.items():
         many = 13 if cell["body_bytes"] else 6
         ways = {"streams": (True, 1), "connections": (False, many)}
-        asked = [str(curl), FETCHES, cell, ways, ids, 8, feasibility.told()["carries"]]
+        asked = [str(curl), FETCHES, cell, ways, ids, 8, feasibility.line_capacity()["carries"]]
         done = here.run(bench, "-c", code, input=json.dumps(asked))
         assert done.returncode == 0, done.stderr
         for each in json.loads(done.stdout):

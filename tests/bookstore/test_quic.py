@@ -18,7 +18,7 @@ import pytest
 
 from casebook import places
 from casebook.cases.bookstore import line, opening, quic, readers, stock
-from casebook.cases.bookstore.line import chains, ends, wire
+from casebook.cases.bookstore.line import chains, ends, lines, wire
 from casebook.cases.fetching.server.process import end, first_line
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 
@@ -78,7 +78,7 @@ def test_a_book_that_is_not_there_is_an_error_with_its_name():
     assert failure["book"] == "no-such-book" and failure["message"] == "status 404"
 
 
-def test_nobody_there_is_an_error_and_no_waiting_for_ever(tmp_path):
+def test_nobody_there_is_an_error_and_no_waiting_for_ever():
     with on_loopback() as (place, _, process):
         process.kill()
         process.wait()
@@ -86,7 +86,7 @@ def test_nobody_there_is_an_error_and_no_waiting_for_ever(tmp_path):
     assert answer["failure"] and not answer["bodies"]
 
 
-def test_a_certificate_of_another_is_refused(tmp_path):
+def test_a_certificate_of_another_is_refused():
     with on_loopback() as (place, ask, _), on_loopback() as (other, _, _):
         wrong = SimpleNamespace(url=place.url, ca_file=other.ca_file)
         answer = readers.read(readers.manner("bare-h3"), wrong, stock.ids()[:1], timeout_s=5.0)
@@ -245,10 +245,11 @@ def test_the_line_carries_datagrams_and_loses_those_that_are_named(lose, missing
 
 
 def test_the_lot_is_drawn_anew_in_each_round_and_for_each_direction():
-    how = readers.manner("bare-h3")
+    line = lines.Line(lose={"share": 0.01})
+    kind = lines.Kind(line, 3, readers.manner("bare-h3"))
     seeds = set()
     for repeat in (1, 2):
-        visit = quic._visit(0.01, {"share": 0.01}, 3, how, repeat, "twisted")
+        visit = quic._visit(kind, repeat, "twisted")
         seeds |= {visit["there"]["lose"]["seed"], visit["back"]["lose"]["seed"]}
     assert len(seeds) == 4
 

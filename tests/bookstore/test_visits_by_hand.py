@@ -18,7 +18,7 @@ from casebook.cases.bookstore import (
     visiting,
     witnesses,
 )
-from casebook.cases.bookstore.line import feasibility, greetings, law, wire
+from casebook.cases.bookstore.line import feasibility, greetings, law, lines, wire
 from casebook.cases.bookstore.line import visits as over
 from casebook.cases.bookstore.visiting import Visit
 from casebook.errors import RunFailed, UsageError, VisitFailed
@@ -117,7 +117,7 @@ def test_figures_are_the_shares_of_one_processor_and_the_connections_beyond_thos
     monkeypatch,
 ):
     environment = SimpleNamespace(versions={"h2": "4.3.0"})
-    monkeypatch.setattr(visiting.environments, "ensure", lambda stack: environment)
+    monkeypatch.setattr(visiting.environments, "ensure", lambda _stack: environment)
     found = visiting._figures(visit_of(), answer_of())
     assert (found["cpu_percent"], found["process_cpu_percent"]) == (37.5, 25.0)
     assert (found["books"], found["opened"], found["recovered"]) == (2, 1, "")
@@ -190,9 +190,9 @@ def test_a_number_is_of_connections_or_of_streams(asked, order, at_once, connect
     ("asked", "order", "said"),
     [
         ("requests:2", None, "connections is 2; choose 1 to 1$"),
-        ("httpx-h2:1001", None, "at_once is 1001; choose 1 to 1000$"),
+        ("httpx-h2:1001", None, "at_once is 1,001; choose 1 to 1,000$"),
         ("aiohttp:0", None, "connections is 0"),
-        ("aiohttp:1001", None, "choose 1 to 1000"),
+        ("aiohttp:1001", None, "choose 1 to 1,000"),
         ("pipes:", None, "whole number"),
         ("hyper", "completed", "reads in the order asked"),
         ("aiohttp", "chunks", "completed or asked"),
@@ -214,11 +214,11 @@ def test_books_that_failed_together_are_asked_for_alone(
     failure = {"book": IDS[0], "waiting": list(waiting), "certain": certain}
     heard = []
 
-    def ask(environment, script, spec, **_):
+    def ask(_environment, _script, spec, **_):
         heard.append(spec)
         return {"failure": dict(failure)}
 
-    monkeypatch.setattr(readers.environments, "ensure", lambda stack: None)
+    monkeypatch.setattr(readers.environments, "ensure", lambda _stack: None)
     monkeypatch.setattr(readers.scripts, "ask", ask)
     how = readers.Manner(client="bare-h2", at_once=at_once)
     answer = readers.read(how, SimpleNamespace(url="u", ca_file="c"), IDS[:3])
@@ -270,11 +270,9 @@ def test_settings_are_the_first_of_each_sender_and_no_acknowledgement():
 # ---------------------------------------------------------------- over a line
 
 
-def packet(at_s, seq, size=100, direction=wire.BACK, connection=0, dropped=False, is_again=False):
-    return dict(
-        t_s=at_s, direction=direction, connection=connection, seq=seq, bytes=size,
-        is_again=is_again, dropped=dropped,
-    )  # fmt: skip
+def packet(at_s, seq, size=100, **more):
+    row = dict(t_s=at_s, direction=wire.BACK, connection=0, seq=seq, bytes=size)
+    return row | dict(is_again=False, dropped=False) | more
 
 
 LOST = packet(1.0, 100, dropped=True)
@@ -304,6 +302,15 @@ def test_without_a_loss_or_a_repair_there_is_nothing_to_tell():
     assert over._repair([LOST, packet(1.25, 100)]) == {"repair_ms": 250.0, "behind": 0}
 
 
+#: A round trip of a quarter of a second.
+FAR = lines.Line(latency_s=0.125)
+
+
+def kind_of(client, n, **conditions):
+    """One kind of visit over a line."""
+    return lines.Kind(lines.Line(**conditions), n, readers.manner(client))
+
+
 def test_half_of_the_books_is_the_middle_one_and_those_that_did_not_wait_came_before_a_repair():
     answer = dict(
         wall_s=0.875, server_cpu_s=0.5, user_s=0.25, sys_s=0.125, late_ms=1, most_late_ms=2,
@@ -312,15 +319,15 @@ def test_half_of_the_books_is_the_middle_one_and_those_that_did_not_wait_came_be
         counts={"there": {"packets": 3, "bytes": 300, "dropped": 0},
                 "back": {"packets": 4, "bytes": 4000, "dropped": 1}},
     )  # fmt: skip
-    how = readers.manner("pipes:6")
-    row = quic._row(0.125, {"behind_books": 3}, 4, how, answer)
+    kind = kind_of("pipes:6", 4, latency_s=0.125, lose={"behind_books": 3})
+    row = quic._row(kind, answer)
     assert row["half_s"] == 0.5  # two of four are in
     assert row["did_not_wait"] == 2  # until 0.25 + 3 * 0.125
     assert (row["cpu_s"], row["server_cpu_s"], row["round_trips"]) == (0.375, 0.5, 3.5)
     assert (row["packets"], row["bytes"], row["dropped"], row["opened"]) == (7, 4300, 1, 2)
     assert (row["latency_ms"], row["lose"], row["connections"]) == (125.0, '{"behind_books": 3}', 6)
     five = answer | {"arrivals": [*answer["arrivals"], ["e", 1.0]], "lost_at_s": None}
-    calm = quic._row(0.125, {}, 5, how, five)
+    calm = quic._row(kind_of("pipes:6", 5, latency_s=0.125), five)
     assert calm["half_s"] == 0.625 and "did_not_wait" not in calm and calm["lose"] == ""
 
 
@@ -347,11 +354,12 @@ def test_of_a_pair_whose_bytes_nobody_counted_no_packet_can_be_named():
 
 
 def test_a_share_is_lost_in_both_directions_and_one_packet_only_on_the_way_back():
-    how = readers.manner("bare-h2:5")
-    by_lot = quic._visit(0.01, {"share": 0.02}, 3, how, 4, "twisted")
+    kind = kind_of("bare-h2:5", 3, lose={"share": 0.02}, window_bytes=1 << 20)
+    by_lot = quic._visit(kind, 4, "twisted")
     assert by_lot["back"]["lose"] == {"share": 0.02, "seed": 8}
     assert by_lot["there"]["lose"] == {"share": 0.02, "seed": 9}
-    named = quic._visit(0.01, quic.lost(30), 3, how, 4, "twisted")
+    kind = kind_of("bare-h2:5", 3, lose=quic.lost(30), window_bytes=1 << 20)
+    named = quic._visit(kind, 4, "twisted")
     assert named["there"]["lose"] == {}
     assert named["back"]["lose"] == {"connection": 0, "byte": 28_140 + 186 * 30, "count": 1}
     assert (named["at_once"], named["n"], named["window_bytes"]) == (5, 3, 1 << 20)
@@ -365,7 +373,7 @@ def test_a_session_says_what_its_own_connection_carried():
     ]
     carried = [{"there": 10, "back": 20}, {"there": 30, "back": 40}]
     answer = {"steps": steps, "connections": carried, "server": {"resumed": 7, "early": 8}}
-    rows = list(quic._session_rows({"visits": [visit], "answers": [answer]}, 0.125, "ecdsa"))
+    rows = list(quic._session_rows({"visits": [visit], "answers": [answer]}, FAR, "ecdsa"))
     told = [
         (row["step"], row["round_trips"], row["bytes_there"], row["bytes_back"]) for row in rows
     ]
@@ -374,7 +382,7 @@ def test_a_session_says_what_its_own_connection_carried():
     # A library does not say it of each: it is what the store counted of all.
     library = {"script": "connects", "library": "curl", "times": 3}
     answer["steps"] = [{"step": "fresh", "wall_s": 0.5}]
-    [row] = quic._session_rows({"visits": [library], "answers": [answer]}, 0.125, "ecdsa")
+    [row] = quic._session_rows({"visits": [library], "answers": [answer]}, FAR, "ecdsa")
     assert (row["client"], row["resumed"], row["early"]) == ("curl", 7, 8)
 
 
@@ -423,7 +431,7 @@ class Carried:
 
     def send(self, *packets, at_s=0.0):
         self.now, self.packets = 100 + at_s, list(packets)
-        self.way.take()
+        self.way.receive()
         return self
 
     def until(self, *moments):
@@ -519,7 +527,7 @@ def test_what_a_line_carries_is_what_it_takes_for_a_packet(monkeypatch):
     assert list(rows["line_us"]) == [10, 20, 500] and list(rows["repeat"]) == [1, 2, 3]
     assert list(rows["line_busy"]) == pytest.approx([0.02, 0.04, 1.0])
     assert set(rows["packets_s"]) == {2000} and set(rows["mbit"]) == {16}
-    assert feasibility.told.__wrapped__() == {"carries": 50_000}  # by the median
+    assert feasibility.line_capacity.__wrapped__() == {"carries": 50_000}  # by the median
 
 
 def test_a_greeting_takes_the_median_in_round_trips_of_the_line(monkeypatch):
@@ -537,7 +545,7 @@ def test_a_greeting_takes_the_median_in_round_trips_of_the_line(monkeypatch):
 
 def test_calls_for_a_book_are_what_more_books_add(monkeypatch):
     counted = {10: {"h2": 100, "start": 50}, 30: {"h2": 700, "start": 50, "json": 40}}
-    monkeypatch.setattr(calls, "_count_calls", lambda how, place, n: counted[n])
+    monkeypatch.setattr(calls, "_count_calls", lambda _how, _place, n: counted[n])
     rows = calls._rows("bare-h2", None, 10, 30)
     assert {row["package"]: (row["kind"], row["calls"]) for row in rows} == {
         "h2": ("http", 30), "start": ("around", 0), "json": ("ours", 2),
@@ -582,6 +590,6 @@ def test_a_flood_of_which_bytes_are_missing_is_no_measurement():
 
 
 def test_a_spread_is_the_median_of_the_lots_and_the_middle_eight_tenths(monkeypatch):
-    monkeypatch.setattr(law, "seconds", lambda way, n, body, trip_s, loss, seed: (7 * seed) % 40)
+    monkeypatch.setattr(law, "seconds", lambda *settings: (7 * settings[-1]) % 40)
     assert law.spread("six connections", 1, 1, 1.0, 0.01) == (19, 3, 35)
     assert law.spread("six connections", 1, 1, 1.0) == (0, 0, 0)

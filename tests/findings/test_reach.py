@@ -11,8 +11,9 @@ from test_resting import PAGES, RESTS, made, prose_of
 
 from casebook import cli, places, stacks
 from casebook.findings import reach
+from casebook.findings.finding import Finding
 from casebook.laboratory import machine_files
-from casebook.pages import resting
+from casebook.pages import ledger, resting
 from casebook.pages.contents import Book
 
 #: Findings on which wider sentences may rest, each with the reason.
@@ -80,7 +81,7 @@ def test_what_is_allowed_is_needed() -> None:
 def test_the_sentences_are_found() -> None:
     found = [text for path in PAGES for text, _ in sentences(path)]
     assert len(found) > 400
-    known = "Each new connection of today's requests loads all certificates anew."
+    known = "It is the certificates that cost: with a bundle of one, just as many loads are cheap."
     assert known in [text.removeprefix("- ") for text in found]
 
 
@@ -110,7 +111,8 @@ def test_the_command_lists_what_speaks_too_wide(tmp_path, monkeypatch, capsys) -
     texts = ["Over HTTP/2 all of them wait.", "With Twisted all of them wait."]
     listed = [{"page": "book/x", "text": text, "claims": ["waits"]} for text in texts]
     (html / resting.LISTED).write_text(json.dumps(listed))
-    (html / "claims.json").write_text(json.dumps([{"id": "waits", "stack": "twisted-today"}]))
+    finding = Finding("waits", "It waits.", stack="twisted-today")
+    (html / ledger.FINDINGS_FILE).write_text(ledger.claims_json([finding]))
     monkeypatch.setattr(places, "ROOT", tmp_path)
     assert cli.main(["rests", "--reach"]) == 0
     assert capsys.readouterr().out == (

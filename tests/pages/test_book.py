@@ -571,7 +571,7 @@ def test_links_are_checked_between_pages(tmp_path: Path) -> None:
         "index.html: sub/page.html#gone has no such anchor",
         "index.html: missing.html does not exist",
         "index.html: picture.png does not exist",
-        "sub/page.html: loads https://cdn.example.org/x.js from another site",
+        "sub/page.html: https://cdn.example.org/x.js is loaded from another site",
     ]
 
 

@@ -78,7 +78,7 @@ def test_a_file_on_a_full_disk(tmp_path: Path, small_disk) -> None:
     zeros = """
 import sys
 from casebook import cli
-cli._machine_save = lambda options: options.file.write_bytes(bytes(4_000_000))
+cli.machine.save = lambda options: options.file.write_bytes(bytes(4_000_000))
 sys.exit(cli.main(["machine", "save", sys.argv[1]]))
 """
     done = run(*small_disk, sys.executable, "-c", zeros, tmp_path / "zeros.jsonl.xz")

@@ -13,13 +13,14 @@ import sys
 import tempfile
 
 import over
-from ends import Ends, NoLine
+from ends import Ends, NoLineError
 
 _SERVING = os.path.dirname(over._STORE)
 QUIC_STORE = os.path.join(_SERVING, "quic_store.py")
 
 
 def answer(parameters):
+    """Open the line and both stores, and make the visits."""
     script = os.path.join(_SERVING, parameters.get("serves", os.path.basename(over._STORE)))
     with (
         tempfile.TemporaryDirectory(prefix="casebook-line-") as of_tcp,
@@ -34,7 +35,7 @@ def answer(parameters):
             "lots": parameters.get("lots"),
             "visits": [
                 visited(line, stores.get(visit["protocol"], tcp), visit, parameters["carries"])
-                for visit in over.drawn(parameters)
+                for visit in over.with_lots(parameters)
             ],
         }
 
@@ -55,5 +56,5 @@ def lost_at(packets):
 if __name__ == "__main__":
     try:
         print(json.dumps(answer(json.load(sys.stdin))))
-    except (over.Failed, NoLine, ValueError) as error:
+    except (over.VisitError, NoLineError, ValueError) as error:
         print(json.dumps({"failed": str(error)}))

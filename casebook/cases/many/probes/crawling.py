@@ -78,7 +78,7 @@ def counting():
         ssl.SSLContext.load_verify_locations = count_and_load
 
 
-def counted():
+def usage():
     """Return what a worker has used so far (in it)."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     loads = getattr(ssl, "counted_loads", [0])[0]
@@ -119,11 +119,28 @@ def content(folder):
     return {"rows": rows, "twice": rows - len(urls), "right": right, "content": digest}
 
 
+def plan_of(job, bundle):
+    """Return how a job is crawled."""
+    import crawl
+
+    patience = crawl.Patience(
+        connect_s=2, silence_s=10, page_s=20, max_bytes=500_000, between_tries_s=0.02
+    )
+    return crawl.Plan(
+        size=job.get("size", 100),
+        check=is_the_page,
+        manners=crawl.Manners(job.get("connections", 8), job.get("requests_per_s", 0)),
+        patience=patience,
+        one_client=crawl.OneClient(job.get("cured", True), job.get("kept", True), bundle),
+    )
+
+
 def run_job(client, job, server, bundle, folder):
+    """Crawl one job, and return what came of it and what it took."""
     import crawl
 
     client.run(counting)
-    start_usage, start_cpu_s = client.run(counted), time.process_time()
+    start_usage, start_cpu_s = client.run(usage), time.process_time()
     server.reset()
     killed, batches = (
         [],
@@ -144,16 +161,12 @@ def run_job(client, job, server, bundle, folder):
 
     start = time.perf_counter()
     result = crawl.crawl(
-        client, urls_of(job, server.hosts), folder, size=job.get("size", 100), check=is_the_page,
-        manners=crawl.Manners(job.get("connections", 8), job.get("requests_per_s", 0)),
-        patience=crawl.Patience(connect_s=2, silence_s=10, page_s=20, max_bytes=500_000,
-                                between_tries_s=0.02),
-        cured=job.get("cured", True), kept=job.get("kept", True), verify=bundle, tell=kill_a_worker,
-    )  # fmt: skip
+        client, urls_of(job, server.hosts), folder, plan_of(job, bundle), report=kill_a_worker
+    )
     wall_s, engine_cpu_s = time.perf_counter() - start, time.process_time() - start_cpu_s
     counters = server.counters()
     client.wait_for_workers(len(start_usage))  # one that was killed is being replaced
-    end_usage = client.run(counted)
+    end_usage = client.run(usage)
     same_workers = {usage["pid"] for usage in start_usage.values()} == {
         usage["pid"] for usage in end_usage.values()
     }
@@ -173,6 +186,7 @@ def run_job(client, job, server, bundle, folder):
 
 
 def run(spec):
+    """Start a cluster, and crawl all jobs."""
     import certifi
     import dask
     from distributed import Client, LocalCluster
