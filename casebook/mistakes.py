@@ -12,7 +12,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from casebook.errors import UsageError
@@ -30,6 +30,15 @@ _SIMPLE: dict[Any, tuple[type, str]] = {
     str: (str, "a text in quotes"),
 }
 _SEVERAL = (Iterable, Sequence, list)
+#: Types that are checked as a whole, and what each is called.
+_OTHERS: dict[Any, tuple[Any, str]] = {
+    bool: (bool, "True or False"),
+    range: (range, "a range"),
+    dict: (Mapping, "a dictionary"),
+    Mapping: (Mapping, "a dictionary"),
+    tuple: (Sequence, "a pair"),
+    Callable: (Callable, "a function"),
+}
 
 
 def for_readers(function: Callable[P, R]) -> Callable[P, R]:
@@ -37,9 +46,9 @@ def for_readers(function: Callable[P, R]) -> Callable[P, R]:
 
     The sentence says what is wrong with the arguments, or that the cell was stopped.
 
-    Numbers, texts, and lists of them are compared with the function's annotations; a parameter that
-    is "one or several" is not an empty list. It raises UsageError. A KeyboardInterrupt goes on,
-    and a notebook shows STOPPED for it.
+    Arguments are compared with the function's annotations: numbers, texts, lists of them, frames
+    and other objects. A parameter that is "one or several" is not an empty list. It raises
+    UsageError. A KeyboardInterrupt goes on, and a notebook shows STOPPED for it.
     """
     parameters = inspect.signature(function)
 
@@ -78,6 +87,7 @@ def check(
             _check_value(name, value, known[name])
 
 
+@cache
 def _known(
     function: Callable[..., Any], parameters: inspect.Signature
 ) -> tuple[dict[str, Any], bool]:
@@ -141,18 +151,21 @@ def _is_of(value: Any, part: Any) -> bool:
     if part in _SIMPLE:
         kind, _ = _SIMPLE[part]
         return isinstance(value, kind) and not isinstance(value, bool)
-    if part is type(None):
-        return value is None
     if part is bool:  # also NumPy's
         return type(value).__name__ in ("bool", "bool_")
-    if part is range:
-        return isinstance(value, range)
-    if typing.get_origin(part) in _SEVERAL:
+    origin = typing.get_origin(part) or part
+    if origin in _SEVERAL:
         if isinstance(value, str | numbers.Number) or not isinstance(value, Iterable):
             return False
         (inner, *_) = typing.get_args(part) or (Any,)
         return isinstance(value, Iterator) or all(_fits(member, inner) for member in value)
-    return True
+    kind = _OTHERS[origin][0] if origin in _OTHERS else part
+    return isinstance(value, kind) if _is_class(kind) else True
+
+
+def _is_class(kind: Any) -> bool:
+    """Return whether a value can be asked if it is one: of Any and of protocols it cannot."""
+    return isinstance(kind, type) and kind is not Any and not getattr(kind, "_is_protocol", False)
 
 
 def _words(hint: Any) -> list[str]:
@@ -161,12 +174,14 @@ def _words(hint: Any) -> list[str]:
     for part in _parts(hint):
         if part in _SIMPLE:
             words.append(_SIMPLE[part][1])
-        elif part in (bool, range):
-            words.append({bool: "True or False", range: "a range"}[part])
-        elif typing.get_origin(part) in _SEVERAL:
+        elif (origin := typing.get_origin(part) or part) in _OTHERS:
+            words.append(_OTHERS[origin][1])
+        elif origin in _SEVERAL:
             inner = typing.get_args(part) or (Any,)
             singular = " or ".join(_words(inner[0])).removeprefix("a ")
             words.append("several of them" if words else f"a list, each of it a {singular}")
+        elif _is_class(part) and part is not type(None):
+            words.append(f"{'an' if part.__name__[0] in 'AEIO' else 'a'} {part.__name__}")
     return words or ["something else"]
 
 

@@ -13,8 +13,10 @@ from casebook.charts.figure import HALF_WIDTH, WIDTH, Chart, chart
 from casebook.charts.lines import Limit, continued, panel
 from casebook.charts.origins import origin
 from casebook.charts.series import Point, Quantity, Series
+from casebook.mistakes import for_readers
 
 
+@for_readers
 def against(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     frame: pd.DataFrame,
     x: str | Mapping[str, str],

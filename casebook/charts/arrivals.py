@@ -17,6 +17,7 @@ from casebook.charts.origins import origin
 from casebook.charts.series import SPELLED, Part, chart_data, columns, groups, listed, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 
 #: The height of a reader's row, and of the curve in it, in points.
 _ROW, _CURVE = 56, 36
@@ -51,6 +52,7 @@ class _Visit:
         return "slow one" if len(self.slow) == 1 else "first slow one"
 
 
+@for_readers
 def arrivals(
     frame: pd.DataFrame,
     by: str | Sequence[str] = "client",

@@ -31,6 +31,7 @@ from casebook.cases.fetching.bindings import (
 from casebook.charts.figure import Chart, slug
 from casebook.charts.origins import origin_of
 from casebook.colours import style
+from casebook.mistakes import for_readers
 
 _JS = Path(__file__).with_suffix(".js")
 
@@ -66,6 +67,7 @@ _ANSWERS = {
 }
 
 
+@for_readers
 def bindings(
     runs: Mapping[str, Bindings],
     *,

@@ -24,6 +24,7 @@ from casebook.charts.origins import origin
 from casebook.charts.series import chart_data, columns
 from casebook.colours import sentinel, style
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 
 _JS = Path(__file__).with_suffix(".js")
 
@@ -41,6 +42,7 @@ _NEEDED = (
 )
 
 
+@for_readers
 def calculator(
     visits: pd.DataFrame, *, title: str = "What takes how long, and where", name: str = "calculator"
 ) -> Chart:

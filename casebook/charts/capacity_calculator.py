@@ -11,6 +11,7 @@ from html import escape
 from casebook.cases.many import capacity as model
 from casebook.charts.tables import Table
 from casebook.colours import style
+from casebook.mistakes import for_readers
 
 #: What can be chosen, as it is at first and in the still picture.
 FIRST = {"pages": 1e9, "kept": 1, "hours": 24, "cores": 16, "other_ms": 0}  # and the price
@@ -19,6 +20,7 @@ FIRST = {"pages": 1e9, "kept": 1, "hours": 24, "cores": 16, "other_ms": 0}  # an
 SIZE = 100
 
 
+@for_readers
 def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Table:
     """Show machines and money, stock and cured, for what the reader chooses.
 

@@ -15,6 +15,7 @@ from casebook.charts.origins import origin
 from casebook.charts.series import Part, Point, Quantity
 from casebook.colours import sentinel
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 
 #: The height of a row in points, and of one more line of dots in it.
 _ROW, _LINE = 30, 16
@@ -32,6 +33,7 @@ MARKERS = {
 }
 
 
+@for_readers
 def dots(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     frame: pd.DataFrame,
     value: str | Sequence[str] | Mapping[str, str],

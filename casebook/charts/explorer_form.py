@@ -13,6 +13,7 @@ from casebook.cases.fetching import explorer as case
 from casebook.charts.figure import Chart
 from casebook.charts.origins import day, moment
 from casebook.charts.timelines import STALL_S, timeline
+from casebook.mistakes import for_readers
 
 NAME = "explorer"
 
@@ -45,6 +46,7 @@ _STEPS = (
 )
 
 
+@for_readers
 def explorer(timelines: Sequence[case.Timeline]) -> Chart:
     """Draw the explorer of some timelines (casebook.cases.fetching.explorer.timelines).
 

@@ -16,6 +16,7 @@ from casebook.charts.origins import origin
 from casebook.charts.series import chart_data, columns
 from casebook.colours import sentinel
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 
 SENDERS = ("client", "server")
 
@@ -52,6 +53,7 @@ class _Arrow:
         return f"{self.type} × {self.count}" if self.count > 1 else self.type
 
 
+@for_readers
 def frames(
     frame: pd.DataFrame, *, title: str = "The frames of one request", name: str = ""
 ) -> Chart:

@@ -29,6 +29,7 @@ from casebook.colours import style
 from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
 from casebook.findings.media import FIGURE
 from casebook.laboratory.experiment import Asked, Experiment
+from casebook.mistakes import for_readers
 from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
 
@@ -63,6 +64,7 @@ class Printed(Listing):
         return super()._repr_mimebundle_() | {FIGURE: record}
 
 
+@for_readers
 def client(name: str, beside: str = "") -> Listing:
     """Show a client (casebook/cases/fetching/clients), by its name or the name of its file.
 
@@ -82,6 +84,7 @@ def client(name: str, beside: str = "") -> Listing:
     return _listing(lines, path.name, f"{_place(path)}.{note if marked else ''}", marked)
 
 
+@for_readers
 def file(path: str | Path, lines: tuple[int, int] | None = None) -> Listing:
     """Show a file of ours, or its lines first to last; path: from the root of the project.
 
@@ -95,6 +98,7 @@ def file(path: str | Path, lines: tuple[int, int] | None = None) -> Listing:
     return _listing(_chosen(code, lines), file_path.name, f"{_place(file_path)}{span}.")
 
 
+@for_readers
 def source(
     stack: str,
     module: str,
@@ -173,6 +177,7 @@ def _quoted(
     return place, textwrap.dedent("\n".join(chosen)).splitlines()
 
 
+@for_readers
 def printed(text: str, caption: str, name: str) -> "Printed":
     """Show what a program printed; other pages may include it by its name."""
     listing = _listing(text.splitlines(), _PRINTED, caption)

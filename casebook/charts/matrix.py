@@ -13,6 +13,7 @@ from casebook.charts.multiples import stages_named
 from casebook.charts.origins import origin
 from casebook.charts.series import columns
 from casebook.colours import variable
+from casebook.mistakes import for_readers
 
 #: The order of the rows; others follow.
 _ROWS = ("stage-0", "stage-1", "stage-2", "stage-2-injected", "stage-3", "stage-4")
@@ -26,6 +27,7 @@ _MARKS = {
 _COLOURS = {SERIAL: "stage-2", CONCURRENT: "stage-4", BETWEEN: "control"}
 
 
+@for_readers
 def verdict_matrix(
     frame: pd.DataFrame,
     published: pd.DataFrame | None = None,

@@ -21,6 +21,7 @@ from casebook.charts.series import (
     spans_a_decade,
 )
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 
 #: In points: the whole drawing, a heading above the panels, what stands below them.
 _HEIGHT, _HEADING, _FOOT = 252, 32, 34
@@ -31,6 +32,7 @@ _LINE, _EDGE = 11.5, 4
 _LAWS = (lambda _: 1.0, float)
 
 
+@for_readers
 def stages(
     frame: pd.DataFrame,
     published: pd.DataFrame | None = None,

@@ -17,6 +17,7 @@ from casebook.charts.origins import origin
 from casebook.charts.series import Part, chart_data, columns, groups, listed, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 
 #: The height of a visit's row, and of the drawing in it, in points.
 _ROW, _FIELD = 118, 92
@@ -60,6 +61,7 @@ class _Loss:
         return times, [level / 1000 for level in levels]
 
 
+@for_readers
 def packets(
     frame: pd.DataFrame,
     by: str | Sequence[str] = "client",

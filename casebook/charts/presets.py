@@ -12,10 +12,12 @@ from casebook.charts.against import against
 from casebook.charts.dots import dots
 from casebook.charts.figure import Chart
 from casebook.charts.lines import Limit
+from casebook.mistakes import for_readers
 
 _E = "effective_concurrency"
 
 
+@for_readers
 def n_against_wall(
     frame: pd.DataFrame,
     published: pd.DataFrame | None = None,
@@ -63,6 +65,7 @@ def _divided(limit: Limit, delay_s: float) -> Limit:
     return (lambda n: limit(n) / delay_s) if callable(limit) else limit / delay_s
 
 
+@for_readers
 def effective_concurrency(
     frame: pd.DataFrame,
     by: str | Sequence[str] = "stack",
@@ -96,6 +99,7 @@ def effective_concurrency(
     )
 
 
+@for_readers
 def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: str = "") -> Chart:
     """Draw the wall time of each variant at the largest n, every run a dot.
 

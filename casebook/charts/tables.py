@@ -15,6 +15,7 @@ from casebook.charts.captions import Caption
 from casebook.charts.origins import marked, origin
 from casebook.colours import style
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 
 #: Column names as headers, with the unit in them.
 HEADERS = {
@@ -87,6 +88,7 @@ def plain(html: str) -> str:
     return unescape(re.sub("<[^>]*>", "", html))
 
 
+@for_readers
 def show(
     frame: pd.DataFrame,
     caption: str,

@@ -24,6 +24,7 @@ from casebook.charts.figure import Chart, key_mark, level_axis, place, write
 from casebook.charts.origins import origin_of
 from casebook.charts.series import columns
 from casebook.colours import sentinel
+from casebook.mistakes import for_readers
 
 #: A heartbeat this much later than the one before means that the event loop was blocked.
 STALL_S = 0.05
@@ -55,6 +56,7 @@ _PALE = _BAR.replace("/>", ' fill-opacity="0.3"/>')
 HELD = "kept waiting"
 
 
+@for_readers
 def timeline(
     observations: Any, *, title: str = "Where the time of each request goes", name: str = ""
 ) -> Chart:

@@ -14,6 +14,7 @@ from casebook.charts.series import columns
 from casebook.charts.tables import Table, code, plain, table
 from casebook.colours import style
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 
 #: The probe's number for gevent's hub, in whose pauses everybody waits.
 _HUB = -1
@@ -21,6 +22,7 @@ _HUB = -1
 _MOST = 8
 
 
+@for_readers
 def profile_rows(observation) -> Table:
     """Show the lines of a profile with the largest cumulative time.
 
@@ -48,6 +50,7 @@ def profile_rows(observation) -> Table:
     )
 
 
+@for_readers
 def provenance(
     observation, names: Sequence[str] = (), steps: Sequence[str] = (), *, caption: str = ""
 ) -> Table:
@@ -98,6 +101,7 @@ def _history(name: str, classes: Sequence[str | None]) -> list[str]:
     return cells
 
 
+@for_readers
 def trace(
     observation,
     blocked: str = "",

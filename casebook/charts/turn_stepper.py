@@ -24,6 +24,7 @@ from casebook.charts.figure import Chart, slug
 from casebook.charts.origins import origin_of
 from casebook.colours import style
 from casebook.errors import EnvironmentFailed, MissingInterpreter
+from casebook.mistakes import for_readers
 from casebook.stacks import environments
 
 #: Shorter turns are no steps: reading the clock takes as long.
@@ -46,6 +47,7 @@ _STATES = {
 }
 
 
+@for_readers
 def turns(
     runs: Mapping[str, Observation], *, title: str = "Who holds the thread", name: str = ""
 ) -> Chart:

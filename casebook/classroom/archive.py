@@ -44,7 +44,7 @@ _TEMPLATES = Path(__file__).with_name("templates")
 _END = re.compile(r"## (Exercises|Sources|All checks)")
 
 
-def make(into: Path, book: Book) -> Path:
+def write(into: Path, book: Book) -> Path:
     """Write the archive's folder anew, and into.zip. Returns the path of that file.
 
     Charts are in the slides of the chapters that were executed here (`make book`). Raises
@@ -101,7 +101,7 @@ def exercises(book: Book) -> str:
     parts = []
     for path in book.notebooks():
         notebook = built(book, path)
-        solved = {cell.id for cells in solutions.of(notebook) for cell in cells}
+        solved = {cell.id for cells in solutions.cells_of(notebook) for cell in cells}
         cells = [
             cell
             for cell in notebook.cells
@@ -331,6 +331,6 @@ def _text_slides(source: str) -> list[NotebookNode]:
 
 
 if __name__ == "__main__":
-    folder = make(places.BUILD / "teacher", Book(places.ROOT))
+    folder = write(places.BUILD / "teacher", Book(places.ROOT))
     message = f"{folder.relative_to(places.ROOT)}: begin with its index.html"
     print(f"{message}. Slides, labs, answers, and a whodunit", file=sys.stderr)

@@ -77,7 +77,7 @@ c.Autograde.sanitize_preprocessors = [OnlyTheAnswer, *Autograde().sanitize_prepr
 '''
 
 
-def make(into: Path) -> Path:
+def write(into: Path) -> Path:
     """Write a course into a folder that is not there yet.
 
     The folder holds nbgrader_config.py and the source of each lab. Returns the path of nbgrader, in

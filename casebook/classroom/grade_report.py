@@ -38,7 +38,7 @@ class Report:
     #: Called with the points of each item, once it is there.
     progress: Callable[[int], object] = field(default=lambda _: None, repr=False)
 
-    def give(
+    def add(
         self, label: str, right: bool | int, total: int, message: str, hint: str, machine: str = ""
     ) -> None:
         """Add an item with all points, none, or this number of them.
@@ -68,7 +68,7 @@ class Report:
         return sum(item.points for item in self.items)
 
     @property
-    def of(self) -> int:
+    def total(self) -> int:
         """Return the points of what was graded."""
         return sum(item.of for item in self.items if item.graded)
 
@@ -80,13 +80,13 @@ class Report:
     def score(self) -> str:
         """Return the last line: "5 of 8 points; 12 more could not be graded here"."""
         suffix = f"; {self.not_graded} more could not be graded here" if self.not_graded else ""
-        return f"{self.points} of {self.of} points{suffix}"
+        return f"{self.points} of {self.total} points{suffix}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON, with its text."""
         content = {"lab": self.lab, "items": [asdict(item) for item in self.items]}
         content |= {"notes": self.notes, "stopped": self.stopped, "text": self.text()}
-        return content | {"points": self.points, "of": self.of, "not_graded": self.not_graded}
+        return content | {"points": self.points, "of": self.total, "not_graded": self.not_graded}
 
     def text(self) -> str:
         """Return the report for a terminal, or for a page of nbgrader's."""

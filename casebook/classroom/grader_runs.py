@@ -1,7 +1,7 @@
 """The bench: the runs that the grader makes itself, from which it knows what is right.
 
     bench = Bench(Path(__file__))
-    run = bench.ask(["h2-today"], {"what": "a shelf", "n": 10}, measure, read)
+    run = bench.answer(["h2-today"], {"what": "a shelf", "n": 10}, measure, read)
 
 They are made now. If a stack cannot run here, or if a machine file is named, exactly the same
 question is put to the file, and each line of the report that rests on its answer says so.
@@ -60,7 +60,7 @@ class Bench:
         """
         return names[0] if self.can_run(*names) else OWN
 
-    def ask(
+    def answer(
         self,
         names: Iterable[str],
         parameters: dict[str, Any],

@@ -113,7 +113,7 @@ def load(path):
     return module
 
 
-def said(error, path):
+def describe(error, path):
     """Put an exception into words, with the line of the student's file that it came through."""
     lines, traceback = [], error.__traceback__
     while traceback:
@@ -126,7 +126,7 @@ def said(error, path):
     return f"{type(error).__name__}: {str(error)[:300]}{place}"
 
 
-def came(function, *args, **options):
+def reply_to(function, *args, **options):
     """Make a request. Returns what the grader reads: {"status", "body"} or {"error", "kind"}."""
     try:
         reply = function(*args, **options)
@@ -136,7 +136,7 @@ def came(function, *args, **options):
 
 
 def of_reply(reply):
-    """Return what the grader reads of a reply or an error; as `came`."""
+    """Return what the grader reads of a reply or an error; as `reply_to`."""
     if reply is None or isinstance(reply, BaseException):
         import answering
 
@@ -159,7 +159,7 @@ def at_once(function, requests):
 
     def fetch(number, request):
         gate.wait(20)
-        answers[number] = came(function, request["url"], **request["options"])
+        answers[number] = reply_to(function, request["url"], **request["options"])
 
     threads = [threading.Thread(target=fetch, args=pair) for pair in enumerate(requests)]
     for thread in threads:
@@ -171,7 +171,7 @@ def at_once(function, requests):
 
 def one_by_one(function, requests):
     """Make each request when the one before it has its reply."""
-    return [came(function, request["url"], **request["options"]) for request in requests]
+    return [reply_to(function, request["url"], **request["options"]) for request in requests]
 
 
 def stock_get():
@@ -285,7 +285,7 @@ def do(job, stock, names, path, send):
             answer = {"answers": fetch(function, job["asks"])}
         return answer | {"wall_s": round(time.monotonic() - start, 4)}
     except BaseException as error:
-        return {"error": said(error, path)}
+        return {"error": describe(error, path)}
 
 
 def count_loads(send, is_countable):
@@ -346,19 +346,19 @@ def main():
         stock = {name: STOCK[name]() for name in functions & STOCK.keys()}
         names = program | (load(path) if path else {})
     except BaseException as error:
-        send(names={}, error=said(error, path or parameters["program"]))
+        send(names={}, error=describe(error, path or parameters["program"]))
         os._exit(0)
     try:
         send(names={name: names.get(name) for name in parameters["names"]})
     except (ValueError, RecursionError) as error:  # it contains itself, or goes too deep
-        send(names={}, error=said(error, path))
+        send(names={}, error=describe(error, path))
         os._exit(0)
     for job in parameters["do"]:
         answer = do(job, stock, names, path, send)
         try:
             send(answer=answer)
         except (ValueError, RecursionError) as error:
-            send(answer={"error": said(error, path)})
+            send(answer={"error": describe(error, path)})
     sys.stdout.flush()
     os._exit(0)  # threads and greenlets that are left belong to nobody
 

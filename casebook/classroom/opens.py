@@ -25,7 +25,7 @@ class Opens:
 
 
 @contextlib.contextmanager
-def of(path: Path) -> Iterator[Opens]:
+def watch(path: Path) -> Iterator[Opens]:
     """Count how often a file is opened while the block runs."""
     counter = Opens()
     libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None

@@ -37,16 +37,16 @@ def entered(
     if first.stopped or first.error:
         report.stopped = first.stopped
         message = first.error or first.stopped
-        report.give("the file runs", False, points, message, "Mend that first.")
+        report.add("the file runs", False, points, message, "Mend that first.")
         return None
-    guess = kept(file, first.names["PREDICTION"])
+    guess = remember(file, first.names["PREDICTION"])
     if guess is None and _is_unanswered(file, report.lab):
-        report.give("a prediction is entered", False, points, "nothing was measured", ENTER)
+        report.add("a prediction is entered", False, points, "nothing was measured", ENTER)
         return None
     return first.names, f"you said {guess['prediction']!r} on {guess['at']}" if guess else ""
 
 
-def give(report: Report, guess: str, truth: str, machine: str = "") -> None:
+def grade(report: Report, guess: str, truth: str, machine: str = "") -> None:
     """Add the item of the prediction: its point for having been entered, right or wrong.
 
     guess: of `entered`; truth: what came out, kept from those who predicted nothing; machine: where
@@ -55,9 +55,9 @@ def give(report: Report, guess: str, truth: str, machine: str = "") -> None:
     label = "a prediction is entered"
     if guess:
         message = f"{guess}; {truth}. It costs nothing to have been wrong."
-        report.give(label, True, 1, message, "", machine)
+        report.add(label, True, 1, message, "", machine)
     else:
-        report.give(label, False, 1, "none was entered; all else is graded", ENTER)
+        report.add(label, False, 1, "none was entered; all else is graded", ENTER)
 
 
 #: The hint if no prediction was entered.
@@ -72,7 +72,7 @@ def _is_unanswered(file: Path, lab: str) -> bool:
     return not has_code or ast.dump(trees[0]) == ast.dump(trees[1])
 
 
-def kept(submission: Path, entered: Any) -> dict[str, Any] | None:
+def remember(submission: Path, entered: Any) -> dict[str, Any] | None:
     """Return the first prediction that was graded with this file: {"prediction", "at"}.
 
     None if none was ever entered. It is stored beside the file, as NAME.prediction.json, and never

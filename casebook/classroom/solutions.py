@@ -28,7 +28,7 @@ FOLDED = {"outputs_hidden": True, "source_hidden": True}
 _OWN = "# Yours.\n"
 
 
-def of(notebook: NotebookNode) -> Iterator[list[NotebookNode]]:
+def cells_of(notebook: NotebookNode) -> Iterator[list[NotebookNode]]:
     """Yield the cells of each solution."""
     solution: list[NotebookNode] = []
     for cell in notebook.cells:
@@ -43,20 +43,20 @@ def of(notebook: NotebookNode) -> Iterator[list[NotebookNode]]:
 def fold(path: Path) -> None:
     """Fold the solutions in a notebook's file, and change no other line of it."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    ids = {cell["id"] for solution in of(read(path)) for cell in solution}
+    ids = {cell["id"] for solution in cells_of(read(path)) for cell in solution}
     for cell in notebook["cells"]:
         if cell["id"] in ids and cell["cell_type"] == "code":
             cell["metadata"] = dict(sorted((cell["metadata"] | {"jupyter": FOLDED}).items()))
     path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def without(notebook: NotebookNode) -> NotebookNode:
+def leave_out(notebook: NotebookNode) -> NotebookNode:
     """Return a copy of a notebook in which each solution is one empty cell.
 
     A check at the end of a chapter that depends on what a solution computed is left out, too.
     """
     notebook = copy.deepcopy(notebook)
-    solved = {cell.id: solution[0].id for solution in of(notebook) for cell in solution}
+    solved = {cell.id: solution[0].id for solution in cells_of(notebook) for cell in solution}
     defined: set[str] = set()
     removed: set[str] = set()
     cells: list[NotebookNode] = []
@@ -103,7 +103,7 @@ def exercises(into: Path, book: Book) -> None:
     shutil.copytree(book.root / "book", into / "book", ignore=_LEFT_OUT)
     shutil.copy(book.root / "start.ipynb", into)
     for path in book.notebooks():
-        nbformat.write(without(read(path)), into / path.relative_to(book.root))
+        nbformat.write(leave_out(read(path)), into / path.relative_to(book.root))
 
 
 #: What is no student's: what Jupyter keeps, and the pages for teachers.

@@ -244,7 +244,7 @@ everybody shows all four departments healthy. Runs are made again when the class
 
 def run(folder: Path, department: str, n: int, scheme: str = "https") -> Run:
     """Run the program in a student's folder, and keep the run there as runs/ID.json."""
-    result = measured(folder / "program", department, n, scheme)
+    result = run_now(folder / "program", department, n, scheme)
     (folder / "runs").mkdir(exist_ok=True)
     (folder / "runs" / f"{result.id}.json").write_text(
         json.dumps(asdict(result)) + "\n", encoding="utf-8"
@@ -252,7 +252,7 @@ def run(folder: Path, department: str, n: int, scheme: str = "https") -> Run:
     return result
 
 
-def measured(program: Path, department: str, n: int, scheme: str) -> Run:
+def run_now(program: Path, department: str, n: int, scheme: str) -> Run:
     """Run a department of a program once. Raises UsageError if it cannot be run so."""
     if department not in DEPARTMENTS:
         raise UsageError(f"there is no department {department!r}: {', '.join(DEPARTMENTS)}")
@@ -281,14 +281,14 @@ def _from_site(path: Path, n: int, scheme: str) -> Run:
         is_countable = department == "ledger"
         outcome = room.run(
             STACK, path, [job], room.Setting(countable=is_countable, with_siblings=True),
-            observer=lambda _: progress.reach(site.seen().requests),
+            observer=lambda _: progress.reach(site.counts().requests),
         )  # fmt: skip
         answers = outcome.answers[0].get("answers", [])
         right_pages = sum(
             reply.get("status") == 200 and site.word(page) in reply["body"]
             for page, reply in zip(pages, answers, strict=False)
         )
-        counts = site.seen()
+        counts = site.counts()
         return Run(
             department, scheme, n, right_pages, counts.peak_in_flight, len(counts.connections),
             outcome.loads if is_countable else None, {},
@@ -440,7 +440,7 @@ def _judge(folder: Path, culprit: str, was: str, evidence: list[str]) -> str:
         for run in runs:
             if run and run.shows in _SHOWN_BY[culprit]:
                 for _ in range(TRIES):
-                    repeat = measured(world.folder / "program", run.department, run.n, run.scheme)
+                    repeat = run_now(world.folder / "program", run.department, run.n, run.scheme)
                     if repeat.shows == run.shows:
                         break
                 else:

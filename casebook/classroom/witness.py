@@ -4,7 +4,7 @@ Each answer carries a word that nobody can know without having asked.
 
     with World() as world:
         ...                              # clients: world.site("right").url, world.bundle
-        print(world.site("right").seen())
+        print(world.site("right").counts())
 
 They run in threads of the grader's process: a submission has no hand in the counting.
 """
@@ -86,7 +86,7 @@ class Site(hosts.Server):
         """Set all counts to zero. A request that is still in flight is not counted again."""
         self._seen = Seen()
 
-    def seen(self) -> Seen:
+    def counts(self) -> Seen:
         """Return what was counted since the reset."""
         return self._seen
 

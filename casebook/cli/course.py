@@ -29,7 +29,7 @@ def run(options: Namespace) -> None:
             f"--notebook-dir={options.folder} start.ipynb"
         )
         return
-    nbgrader = course.make(options.folder)
+    nbgrader = course.write(options.folder)
     print(
         f"{options.folder}: a course. In that folder:\n"
         f"    {nbgrader} generate_assignment LAB\n"

@@ -25,7 +25,7 @@ def run(options: Namespace) -> None:
     file = machine.file_of(options.machine) if options.machine else None
     graded = grading.grade(options.lab, options.submission, file)
     print(json.dumps(graded.as_json()) if options.json else grade_report.with_warning(graded))
-    if graded.points < graded.of:
+    if graded.points < graded.total:
         raise PointsMissing(f"{graded.score()}: see the hints.")
     if graded.not_graded:
         raise NotGraded(f"{graded.score()}.")

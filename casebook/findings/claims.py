@@ -25,6 +25,7 @@ from casebook.findings.finding import Attempt, Finding, Rounds, Value, in_words,
 from casebook.findings.media import CLAIM
 from casebook.findings.sentences import Sentence, origin
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
+from casebook.mistakes import for_readers
 
 #: The sign of the mark at the end of a sentence.
 _SIGNS = {HOLDS: "✓", UNDECIDED: "?", OTHERWISE: "✗", NOT_HERE: "–"}
@@ -33,6 +34,7 @@ _SIGNS = {HOLDS: "✓", UNDECIDED: "?", OTHERWISE: "✗", NOT_HERE: "–"}
 _GLUED = "application/papermill.record/"
 
 
+@for_readers
 def claim(  # noqa: PLR0913 - a chapter's call, each keyword about the finding
     id: str, statement: str, value: Any, holds: bool | None = None, unit: str = "",
     runs: Any = None, column: str = "wall_s", stack: str = "", not_here: str = "",

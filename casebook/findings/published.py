@@ -27,6 +27,7 @@ from casebook.findings.claims import behind, plain
 from casebook.findings.media import COMPARISON
 from casebook.findings.sentences import Sentence, origin
 from casebook.laboratory.decisions import UNDECIDED
+from casebook.mistakes import for_readers
 
 REPRODUCED, DIFFERS = "reproduced", "differs"
 NOT_REPRODUCED, NOT_MEASURED = "not reproduced", "not measured"
@@ -90,6 +91,7 @@ def load() -> pd.DataFrame:
     return frame.assign(number=pd.to_numeric(frame["value"], errors="coerce"))
 
 
+@for_readers
 def row(id: str) -> pd.Series:
     """Return one published row. Raises UsageError for an unknown id."""
     frame = load().set_index("id", drop=False)
@@ -98,12 +100,14 @@ def row(id: str) -> pd.Series:
     return frame.loc[id]
 
 
+@for_readers
 def value(id: str) -> float | str:
     """Return what was published under an id: a float if it is a number, else the text."""
     published = row(id)
     return published["value"] if pd.isna(published["number"]) else float(published["number"])
 
 
+@for_readers
 def series(*ids: str) -> pd.DataFrame:
     """Return published wall times as a frame that charts take beside runs.
 
@@ -139,6 +143,7 @@ def verdicts() -> pd.DataFrame:
     return _of_rows(frame, columns)
 
 
+@for_readers
 def profile_lines(beginning: str) -> pd.DataFrame:
     """Return the lines of a published profile, as they were printed.
 
@@ -167,6 +172,7 @@ def _of_rows(rows: pd.DataFrame, columns: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(columns | origin).reset_index(drop=True)
 
 
+@for_readers
 def agrees(published: float | str, result: Any) -> bool:
     """Say whether a result is the published one.
 
@@ -187,6 +193,7 @@ def agrees(published: float | str, result: Any) -> bool:
     return low * (1 - TOLERANCE) <= result <= high * (1 + TOLERANCE)
 
 
+@for_readers
 def compare(  # noqa: PLR0913 - a chapter's call, each keyword about the comparison
     id: str, measured: Any = None, outcome: str = "", why: str = "", runs: object = None,
     finding: bool | None = None, delays: int = 0,

@@ -301,6 +301,7 @@ def window(
     return Window(float(low), float(high))
 
 
+@for_readers
 def ratio(
     column: str | Callable[[pd.DataFrame], pd.Series],
     of: str,
@@ -331,6 +332,7 @@ def ratio(
     return Question(values, window(**bounds))
 
 
+@for_readers
 def level(
     column: str | Callable[[pd.DataFrame], pd.Series],
     of: str | None = None,

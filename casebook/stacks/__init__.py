@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from casebook import places
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 
 #: What a stack may run on.
 PYTHONS = ("2.7", "3.7", "today", "here")
@@ -123,6 +124,7 @@ def of_chapters() -> list[Stack]:
     return [stack for stack in load().values() if not stack.only_for]
 
 
+@for_readers
 def get(name: str) -> Stack:
     """Return one stack. UsageError, with the nearest names, if none has this name."""
     by_name = load()

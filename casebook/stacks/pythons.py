@@ -139,7 +139,7 @@ def _list_for(versions: list[str], progress: Callable[[str], None]) -> Path:
             return file
     progress(
         f"env/{LIST.name} names no packages for {conda_platform()}: resolving them by the index "
-        f"of {CHANNEL}, whose digests are kept in {_shown(resolved)}"
+        f"of {CHANNEL}, whose digests are kept in {_relative_to_root(resolved)}"
     )
     places.PYTHONS.mkdir(parents=True, exist_ok=True)
     _resolve(CHANNEL, resolved)
@@ -181,7 +181,7 @@ def _resolve(channel: str, file: Path) -> None:
         draft.replace(file)
 
 
-def _shown(path: Path) -> Path:
+def _relative_to_root(path: Path) -> Path:
     """Return a path as one types it in the project's folder."""
     return path.relative_to(places.ROOT) if path.is_relative_to(places.ROOT) else path
 

@@ -41,7 +41,7 @@ from casebook.classroom import grading
 
 frame = measure(["stage-1-today", "stage-2-injected-today"], n=10, delay_s=0.3, repeats=2)
 report = grading.grade("read-a-profile", Path({answer!r}))
-print("FOUND", json.dumps([dict(analysis.verdicts(frame)), report.points, report.of]))
+print("FOUND", json.dumps([dict(analysis.verdicts(frame)), report.points, report.total]))
 """
 #: What she has to find.
 VERDICTS = {"stage-1-today": "concurrent", "stage-2-injected-today": "serial"}

@@ -144,7 +144,7 @@ def test_a_file_that_does_not_run_is_told_with_its_line(tmp_path):
 def test_the_system_tells_who_opens_a_file(tmp_path):
     path = tmp_path / "bundle"
     path.write_text("x")
-    with opens.of(path) as opened:
+    with opens.watch(path) as opened:
         for _ in range(5):
             path.read_text()
     assert opened.count in (5, None)

@@ -29,7 +29,7 @@ ROWS = count_the_loads._rows
 
 def test_the_right_solution_has_full_points_and_says_what_was_measured(tmp_path):
     report = graded(LAB, right(LAB), tmp_path)
-    assert (report.points, report.of, missing(report)) == (24, 24, {})
+    assert (report.points, report.total, missing(report)) == (24, 24, {})
     assert "30 threads: 1 load" in report.text() and "30 loads" in report.notes[0]
 
 

@@ -156,7 +156,7 @@ def test_a_file_that_is_named_answers_and_her_own_code_is_still_run_here(tmp_pat
     answer = tmp_path / "answer.py"
     answer.write_text(right("count-the-loads"))
     report = grading.grade("count-the-loads", answer, file)
-    assert (report.points, report.of, report.not_graded) == (24, 24, 0)
+    assert (report.points, report.total, report.not_graded) == (24, 24, 0)
     measured = {item.what: item.measured for item in report.items}
     assert "not measured here" in measured["a prediction is entered"]
     assert measured["30 threads load once (verify=True)"] == "30 threads: 1 load"

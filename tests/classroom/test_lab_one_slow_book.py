@@ -12,7 +12,7 @@ LAB = "one-slow-book"
 @pytest.fixture(scope="module", autouse=True)
 def shelves_once():
     """The grader's own shelves are drawn and measured for the first submission, and not again."""
-    counts, measured, drawn = {}, one_slow_book.measured, one_slow_book.shelves()
+    counts, measured, drawn = {}, one_slow_book.count_before, one_slow_book.shelves()
 
     def once(shelf):
         if shelf not in counts:
@@ -20,14 +20,14 @@ def shelves_once():
         return counts[shelf]
 
     with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(one_slow_book, "measured", once)
+        patching.setattr(one_slow_book, "count_before", once)
         patching.setattr(one_slow_book, "shelves", lambda: drawn)
         yield
 
 
 def test_the_right_solution_has_full_points_and_the_law_holds_on_real_shelves(tmp_path):
     report = graded(LAB, right(LAB), tmp_path)
-    assert (report.points, report.of, missing(report)) == (15, 15, {})
+    assert (report.points, report.total, missing(report)) == (15, 15, {})
 
 
 def test_the_empty_one_has_nothing_and_the_loop_that_is_there_brings_the_books(tmp_path):

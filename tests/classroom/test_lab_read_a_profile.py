@@ -26,7 +26,7 @@ def dumps_once():
 
 def test_the_right_solution_has_full_points(tmp_path):
     report = graded(LAB, right(LAB), tmp_path)
-    assert (report.points, report.of, missing(report)) == (17, 17, {})
+    assert (report.points, report.total, missing(report)) == (17, 17, {})
 
 
 def test_the_empty_one_has_nothing_and_with_a_prediction_one_point(tmp_path):

@@ -49,7 +49,7 @@ def test_a_notebook_speaks_of_itself_and_of_no_folder():
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)
 def test_right_wrong_and_empty_are_released_collected_graded_and_told(tmp_path):
-    nbgrader = course.make(tmp_path / "course")
+    nbgrader = course.write(tmp_path / "course")
     folder = tmp_path / "course"
     environment(course.STACK)
     home = {"HOME": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime")}

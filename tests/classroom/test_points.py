@@ -8,9 +8,9 @@ from casebook.classroom.grade_report import Item, Report
 
 def graded() -> Report:
     own = Report("a lab")
-    own.give("right", True, 3, "as it has to be", "look again")
-    own.give("wrong", False, 4, "something else", "look there")
-    own.give("a part", 2, 5, "two of five", "look here")
+    own.add("right", True, 3, "as it has to be", "look again")
+    own.add("wrong", False, 4, "something else", "look there")
+    own.add("a part", 2, 5, "two of five", "look here")
     own.leave("cannot", 6, "Python 2.7")
     return own
 
@@ -20,7 +20,7 @@ def test_points_are_those_of_what_is_right():
     assert [(item.points, item.of, item.graded) for item in own.items] == [
         (3, 3, True), (0, 4, True), (2, 5, True), (0, 6, False)
     ]  # fmt: skip
-    assert (own.points, own.of, own.not_graded) == (5, 12, 6)
+    assert (own.points, own.total, own.not_graded) == (5, 12, 6)
     assert own.score() == "5 of 12 points; 6 more could not be graded here"
     assert {name: own.as_json()[name] for name in ("points", "of", "not_graded")} == {
         "points": 5, "of": 12, "not_graded": 6
@@ -32,14 +32,14 @@ def test_points_are_those_of_what_is_right():
 def test_a_hint_is_for_what_is_missing():
     assert [item.hint for item in graded().items] == ["", "look there", "look here", ""]
     own = Report("a lab")
-    own.give("all parts", 5, 5, "five of five", "look here")
+    own.add("all parts", 5, 5, "five of five", "look here")
     assert own.items == [Item("all parts", 5, 5, "five of five")]
 
 
 def test_what_was_measured_elsewhere_says_so_and_long_words_end():
     own = Report("a lab")
-    own.give("a", True, 1, "x" * 1000, "")
-    own.give("b", True, 1, "x" * 1001, "", machine="A chip, 2 cores")
+    own.add("a", True, 1, "x" * 1000, "")
+    own.add("b", True, 1, "x" * 1001, "", machine="A chip, 2 cores")
     assert own.items[0].measured == "x" * 1000
     assert own.items[1].measured == (
         "x" * 1000 + " … and so on\nof A chip, 2 cores, not measured here"
@@ -96,7 +96,7 @@ def test_the_letters_that_somebody_picked(said, picked):
 
 def test_long_lines_are_broken_between_words():
     own = Report("a lab")
-    own.give("a", False, 1, "word " * 40, "")
+    own.add("a", False, 1, "word " * 40, "")
     lines = own.text().splitlines()
     assert all(len(line) <= 96 for line in lines)
     assert " ".join(" ".join(lines[3:6]).split()) == ("word " * 40).strip()

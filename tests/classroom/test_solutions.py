@@ -45,7 +45,7 @@ def test_it_has_every_exercise_an_empty_cell_for_each_and_no_solution(copy: Path
         assert text.count("# Yours.") == original.count("{solution-start}")
         exercises += text.count("{exercise-start}")
         notebook = read(path)
-        solved = {cell.id for cells in solutions.of(notebook) for cell in cells}
+        solved = {cell.id for cells in solutions.cells_of(notebook) for cell in cells}
         other = "\n".join(cell.source for cell in notebook.cells if cell.id not in solved)
         solution = "\n".join(cell.source for cell in notebook.cells if cell.id in solved)
         lines = {line for line in solution.splitlines() if len(line) > 50} - {*other.splitlines()}

@@ -27,7 +27,7 @@ class OneChapter(Book):
 def made(tmp_path_factory):
     """The archive, of one chapter as it is in git."""
     into = tmp_path_factory.mktemp("teacher") / "teacher"
-    archive.make(into, OneChapter(into.parent))
+    archive.write(into, OneChapter(into.parent))
     return into
 
 
@@ -74,7 +74,7 @@ def test_the_index_leads_to_all_of_it(made):
         "{solution-start}"
     )
     words = " ".join(unescape(re.sub(r"<[^>]+>", "", solved)).split())
-    for cells in solutions.of(nbformat.read(NOTEBOOK, as_version=4)):
+    for cells in solutions.cells_of(nbformat.read(NOTEBOOK, as_version=4)):
         code = next(cell.source for cell in cells if cell.cell_type == "code")
         assert " ".join(code.split()) in words
     assert "{solution" not in solved and "{exercise" not in solved and 'src="http' not in solved

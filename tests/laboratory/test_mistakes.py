@@ -3,8 +3,10 @@
 import ast
 import importlib
 import inspect
+import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import nbformat
@@ -13,6 +15,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from casebook import measure, observe, places
+from casebook import mistakes as mistakes_module
 from casebook.errors import CasebookError, RunFailed, UsageError
 from casebook.mistakes import STOPPED, check_range, for_readers
 
@@ -96,6 +99,28 @@ def test_what_can_be_meant_is_passed_on() -> None:
     assert fetch("ab", numbers.iloc[0], 1, [], one_core=numbers.max() == 5) == 2
     assert fetch(iter(["a"]), range(2), numbers.iloc[1] / 2) == 1
     assert fetch(("a" for _ in "bc"), numbers) == 2
+
+
+def test_what_is_no_frame_is_said_in_one_sentence_and_anything_goes_where_anything_may() -> None:
+    @for_readers
+    def show(
+        frame: pd.DataFrame,
+        value: Any = None,
+        seen: Path | None = None,
+        limits: Mapping[str, float] | None = None,
+    ) -> None:
+        """Show it."""
+
+    for arguments, sentence in (
+        (("fast",), "frame is 'fast'; give a DataFrame"),
+        ((None,), "frame is None; give a DataFrame"),
+        ((pd.DataFrame(), 1, "a.py"), "seen is 'a.py'; give a Path"),
+        ((pd.DataFrame(), 1, None, [1]), "limits is [1]; give a dictionary"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            show(*arguments)
+        assert str(caught.value) == sentence
+    show(pd.DataFrame(), object(), Path("a.py"), {"one delay": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -185,50 +210,106 @@ def _follow(node: ast.expr, names: dict[str, Any]) -> Any:
     return None
 
 
-#: A page's own drawing and words, and the doctor, which imports nothing of ours.
-ELSEWHERE = ("casebook.charts", "tls_doctor", "casebook.findings", "casebook.words",
-             "casebook.cases.many.capacity")  # fmt: skip
+#: What a reader may type or pass by mistake.
+WRONG = (
+    "ten", 3.5, -1, True, None, [], ["ten"], [None], {}, {"n": 3}, ("a", 1), b"ten", object(), len,
+    Path("a.py"), pd.DataFrame(), pd.Series([1.5]),
+)  # fmt: skip
+#: What a page puts into words itself, what a step of a stack does, and the folder of environments:
+#: chapters pass them what they were given.
+NO_READERS = ("casebook.words", "casebook.stacks.environments", "casebook.cases.fetching.probes")
 
 
-def test_every_function_that_a_chapter_measures_with_says_it_in_one_sentence() -> None:
-    tried, otherwise = 0, {}
+def mistakes() -> Iterator[tuple[str, Callable[..., Any], str, Any]]:
+    """Yield each function that a chapter calls with each of its parameters and wrong arguments."""
     for name, function in called_by_chapters().items():
-        if name.startswith(ELSEWHERE):
+        hints = typing.get_type_hints(function)
+        for parameter in inspect.signature(function).parameters.values():
+            if name.startswith(NO_READERS) or parameter.kind in (
+                parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL
+            ):  # fmt: skip
+                continue
+            hint = hints.get(parameter.name, Any)
+            for value in WRONG:
+                if not right(value, hint):
+                    yield name, function, parameter.name, value
+
+
+def right(value: Any, hint: Any) -> bool:
+    """Return whether an argument is of a type: by the test's own rules, not by those it tries."""
+    if hint is Any or any(part in (Any, object) for part in _parts(hint)):
+        return True
+    return any(_is_right(value, part) for part in _parts(hint))
+
+
+def _is_right(value: Any, part: Any) -> bool:
+    origin, inner = typing.get_origin(part) or part, typing.get_args(part)
+    if origin in (int, float):
+        return isinstance(value, int | origin) and not isinstance(value, bool)
+    if origin in (Iterable, Sequence, list):
+        is_several = isinstance(value, Iterable) and not isinstance(value, str)
+        return is_several and all(right(member, inner[0] if inner else Any) for member in value)
+    if origin is tuple:
+        return isinstance(value, Sequence)
+    return isinstance(value, origin) if isinstance(origin, type) else callable(value)
+
+
+def test_no_mistake_in_a_call_is_more_than_one_sentence() -> None:
+    tried, otherwise = 0, {}
+    for name, function, parameter, value in mistakes():
+        hints = typing.get_type_hints(function)
+        try:
+            function(**_others(function, hints, parameter), **{parameter: value})
+            message = "no error"
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+        if not message.startswith(f"UsageError: {parameter} is ") or len(message) > 3 * 80:
+            otherwise[name, parameter, repr(value)[:40]] = message[:200]
+        tried += 1
+    assert otherwise == {}, "it has no @for_readers"
+    assert tried > 1500, tried
+
+
+def test_right_arguments_are_no_mistake() -> None:
+    """What has the types that a function names is no mistake."""
+    tried = 0
+    for name, function in called_by_chapters().items():
+        if name.startswith(NO_READERS):
             continue
         hints = typing.get_type_hints(function)
-        for parameter in inspect.signature(function).parameters:
-            if not any(part in (int, float) for part in _parts(hints.get(parameter))):
-                continue
-            try:
-                function(**_others(function, hints, parameter), **{parameter: "ten"})
-                message = "no error"
-            except Exception as error:
-                message = str(error)
-            if not message.startswith(f"{parameter} is 'ten'; give "):
-                otherwise[name, parameter] = message
-            tried += 1
-    assert otherwise == {}, "it has no @for_readers"
-    assert tried > 40, sorted(called_by_chapters())
+        arguments = _others(function, hints, "")
+        signature = inspect.signature(function)
+        mistakes_module.check(function, signature, (), arguments)
+        tried += bool(arguments)
+    assert tried > 80, tried
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:
-    return typing.get_args(hint) or (hint,)
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint) if is_union else (hint,)
 
 
 def _others(function: Callable[..., Any], hints: dict[str, Any], but: str) -> dict[str, Any]:
-    """Something of its type for each other parameter that has no default."""
+    """Return something of its type for each other parameter that has no default."""
     return {
-        name: _of_type(hints.get(name))
-        for name, each in inspect.signature(function).parameters.items()
-        if each.default is each.empty
+        name: _of_type(hints.get(name, Any))
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.default is parameter.empty
         and name != but
-        and each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
+        and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
     }
 
 
 def _of_type(hint: Any) -> Any:
-    if typing.get_origin(hint) is Iterable:
-        return [_of_type(typing.get_args(hint)[0])]
     first = _parts(hint)[0]
-    known = ((str, "a"), (int, 1), (float, 1.0))
-    return next((right for kind, right in known if first is kind), None)
+    origin, inner = typing.get_origin(first) or first, typing.get_args(first)
+    if origin in (Iterable, Sequence, list):
+        return [_of_type(inner[0] if inner else Any)]
+    if origin is Mapping:
+        return {}
+    plain = {str: "a", int: 1, float: 1.0, Path: Path("a.py"), pd.DataFrame: pd.DataFrame(),
+             pd.Series: pd.Series(dtype=float), dict: {}, Any: None,
+             Callable: len}  # fmt: skip
+    if origin in plain or not isinstance(origin, type):
+        return plain.get(origin, len)
+    return object.__new__(origin)

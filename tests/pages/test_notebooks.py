@@ -202,9 +202,9 @@ def test_the_code_of_a_solution_and_no_other_is_folded_with_its_output(path: Pat
     that shows notebooks goes by this metadata.
     """
     notebook = read(path)
-    for first, *_ in solutions.of(notebook):
+    for first, *_ in solutions.cells_of(notebook):
         assert first.source.startswith("```{solution-start}"), f"{first.id}: split this cell"
-    solved = {cell.id for solution in solutions.of(notebook) for cell in solution}
+    solved = {cell.id for solution in solutions.cells_of(notebook) for cell in solution}
     for cell in notebook.cells:
         if cell.cell_type == "code":
             hidden = cell.metadata.get("jupyter", {}).get("outputs_hidden", False)

@@ -118,6 +118,7 @@ def parse(chunks: Sequence) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS[:7])
 
 
+@for_readers
 def settings(frame: pd.DataFrame) -> dict[str, dict[str, int]]:
     """Return what the first SETTINGS of each sender say: sender -> name -> value."""
     by_sender: dict[str, dict[str, int]] = {}

@@ -129,6 +129,7 @@ class Manner:
         return f"{title}, {many} connection{'s' if many > 1 else ''}"
 
 
+@for_readers
 def manner(client: str, order: str | None = None) -> Manner:
     """Return how a client visits: as it is used to, or with the number and the order asked for.
 
@@ -155,6 +156,7 @@ def function(path: Path, name: str) -> ast.FunctionDef:
     return next(part for part in parts if isinstance(part, ast.FunctionDef) and part.name == name)
 
 
+@for_readers
 def place(client: str) -> dict[str, Any]:
     """Return where a client's `visit` stands, as listings.file takes it.
 

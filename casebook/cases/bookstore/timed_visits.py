@@ -102,6 +102,7 @@ def visit(
     return pd.DataFrame(records(clients, repeats, **parameters), columns=COLUMNS)
 
 
+@for_readers
 def cpu_of_both(visits: pd.DataFrame) -> pd.Series:
     """Add up the processor time of visits, in seconds: the client's and the server's."""
     return visits["user_s"] + visits["sys_s"] + visits["server_cpu_s"]

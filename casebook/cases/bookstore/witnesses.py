@@ -24,6 +24,7 @@ from casebook.cases.bookstore.visiting import Host
 from casebook.errors import VisitFailed
 from casebook.laboratory import measurements, rounds
 from casebook.laboratory.experiment import Asked, Experiment, Variant, in_rounds
+from casebook.mistakes import for_readers
 from casebook.stacks import commands, digests, environments
 
 #: How each comes onto a machine.
@@ -142,6 +143,7 @@ def _visit(host: Host, parameters: Asked) -> dict[str, Any]:
     return figures | {"server_cpu_s": round(place.cpu_s() - before_s, 6)}
 
 
+@for_readers
 def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:
     """Fetch one path with curl, which is offered both protocols unless http1_only.
 

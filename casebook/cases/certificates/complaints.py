@@ -142,6 +142,7 @@ _COMPLAINTS = Experiment(
 )
 
 
+@for_readers
 def totals(frame: pd.DataFrame) -> pd.DataFrame:
     """Add up all requests of each stack and complaint, and its import.
 

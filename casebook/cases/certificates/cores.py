@@ -12,6 +12,7 @@ import pandas as pd
 
 from casebook.cases.certificates.loading import Task
 from casebook.laboratory.decisions import LOOKS, NOT_HERE, Decision, Question
+from casebook.mistakes import for_readers
 
 #: Two processes that only compute, without certificates, locks or each other.
 COMPUTING = Task(way="compute", loads=12, processes=2)
@@ -41,6 +42,7 @@ class _OnTwoCores(Question):
         return Decision(nan, nan, nan, 0, self.window, NOT_HERE, because, may_come=bool(has_two))
 
 
+@for_readers
 def on_two_cores(question: Question) -> Question:
     """Return the same question, of the rounds in which two cores were free.
 

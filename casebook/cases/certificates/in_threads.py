@@ -20,6 +20,7 @@ from casebook.cases.fetching import trust
 from casebook.errors import RunFailed
 from casebook.laboratory import measurements, scripts
 from casebook.laboratory.experiment import Asked, Experiment
+from casebook.mistakes import for_readers
 from casebook.stacks.environments import Environment
 
 STEPS = ["before", "dropped", "ended", "trimmed"]
@@ -44,6 +45,7 @@ COLUMNS = [
 ]
 
 
+@for_readers
 def measure(name: str, variants: list[str] | None = None) -> pd.DataFrame:
     """Have the threads of a process make a context each and drop it, in each of the ways.
 

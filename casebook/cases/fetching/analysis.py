@@ -47,6 +47,7 @@ def verdict(n: int, delay_s: float, wall_s: float, peak_in_flight: int | None = 
     return CONCURRENT if concurrency >= CONCURRENT_FROM else BETWEEN
 
 
+@for_readers
 def verdict_of(frame: pd.DataFrame) -> str:
     """Return the verdict of one stack: that of its best repeat at the largest n.
 
@@ -57,12 +58,14 @@ def verdict_of(frame: pd.DataFrame) -> str:
     return largest.sort_values("effective_concurrency").iloc[-1]["verdict"]
 
 
+@for_readers
 def verdicts(frame: pd.DataFrame) -> pd.Series:
     """Return the verdict of each stack in a frame of runs, in the frame's order."""
     by_stack = {name: verdict_of(rows) for name, rows in frame.groupby("stack", sort=False)}
     return pd.Series(by_stack, name="verdict", dtype=object)
 
 
+@for_readers
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
     """Summarise runs of the same kind: one row per stack, client, scheme, delay and n.
 
@@ -89,6 +92,7 @@ def median_wall_s(frame: pd.DataFrame, stack: str, n: int) -> float:
     return float(rows["wall_s"].median())
 
 
+@for_readers
 def beats_while_waiting(timeline: Observation) -> int:
     """Count how often the event loop ran its heartbeat while some response was waited for.
 

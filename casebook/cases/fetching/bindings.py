@@ -167,6 +167,7 @@ def look(name: str, steps: Iterable[str] = GEVENT_FIRST, scheme: str = "https") 
     return Bindings(name, scheme, taken, **row["seen"], **origin)
 
 
+@for_readers
 def look_at(choices: Choices) -> dict[str, Bindings]:
     """Look at all choices of a figure, in their order. Raises as `look`."""
     return {label: look(*choice) for label, choice in choices.items()}

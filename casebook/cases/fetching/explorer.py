@@ -19,6 +19,7 @@ from casebook.cases.fetching.observations import Observation
 from casebook.laboratory import elsewhere, measurements
 from casebook.laboratory.experiment import can_run
 from casebook.laboratory.progress import Progress
+from casebook.mistakes import for_readers
 from casebook.words import REFERENCE, is_of_file, join
 
 PYTHONS = ("2.7", "3.7", "today")
@@ -156,6 +157,7 @@ def _choice(timeline: Timeline) -> Choice:
     return timeline.combination, timeline.scheme, timeline.n
 
 
+@for_readers
 def table(timelines: Iterable[Timeline]) -> pd.DataFrame:
     """Return timelines as rows: combination ("2.7: pyopenssl"), python, parts, scheme, n, stack,
     wall_s, most, verdict, published, version, source, measured_at.
@@ -173,6 +175,7 @@ def table(timelines: Iterable[Timeline]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+@for_readers
 def overview(timelines: Iterable[Timeline]) -> pd.DataFrame:
     """Return a row for each combination and scheme.
 

@@ -16,6 +16,7 @@ from casebook.cases.fetching import trust as trusts
 from casebook.errors import CasebookError, RunFailed, UsageError
 from casebook.laboratory import elsewhere, machine_files, measurements
 from casebook.laboratory.experiment import Experiment, Measurement
+from casebook.mistakes import for_readers
 from casebook.words import REFERENCE
 
 _COLUMNS = {
@@ -194,6 +195,7 @@ def recorded(
     return next(map(of, OBSERVED.recorded([measured], parameters)), None)
 
 
+@for_readers
 def recorded_profile(stack: str) -> Observation:
     """Find the profile that the reference machine recorded of a stack. Raises UsageError."""
     observations = elsewhere.of_reference(OBSERVATIONS)

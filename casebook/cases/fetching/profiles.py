@@ -33,6 +33,7 @@ def _lines(profile: Observation | pd.DataFrame, function: str, file: str) -> pd.
     return frame[(frame["function"] == function) & frame["file"].str.contains(file, regex=False)]
 
 
+@for_readers
 def line(profile: Observation | pd.DataFrame, function: str, file: str = "") -> pd.Series:
     """Return one line of a profile, or of a frame of its lines.
 
@@ -47,17 +48,20 @@ def line(profile: Observation | pd.DataFrame, function: str, file: str = "") -> 
     return lines.iloc[0]
 
 
+@for_readers
 def calls_of(observation: Observation, function: str, file: str = "") -> int:
     """Count how often a function was called; 0 if the profile has no such line. As `line`."""
     return int(_lines(observation, function, file)["calls"].sum())
 
 
+@for_readers
 def counts(row: pd.Series) -> str:
     """Return calls as pstats writes them: "20/10" for 20 calls, 10 of them primitive, else "10"."""
     calls, primitive = int(row["calls"]), int(row["pcalls"])
     return str(calls) if calls == primitive else f"{calls}/{primitive}"
 
 
+@for_readers
 def callers(
     observation: Observation, function: str | Iterable[str], file: str = ""
 ) -> pd.DataFrame:
@@ -131,6 +135,7 @@ def _by_place(frame: pd.DataFrame) -> pd.DataFrame:
     return table.assign(counts=table.apply(counts, axis="columns"))[["counts", "tottime_s"]]
 
 
+@for_readers
 def waits(observations: dict[str, Observation]) -> pd.DataFrame:
     """Return what pyOpenSSL's sockets waited for in urllib3's wait_for_read, in each profile.
 
@@ -198,6 +203,7 @@ def in_rounds(
     return pd.DataFrame(rows)
 
 
+@for_readers
 def all_threads(observation: Observation) -> pd.DataFrame:
     """Read the profile of a client with threads thread by thread, and add the threads up.
 
@@ -209,6 +215,7 @@ def all_threads(observation: Observation) -> pd.DataFrame:
     return _read(observation, lambda row: row, column="cpu_s")
 
 
+@for_readers
 def one_stack(observation: Observation) -> pd.DataFrame:
     """Read the same recording with all threads' calls on one stack, as cProfile of Python 3.12
     does.

@@ -16,6 +16,7 @@ import certifi
 
 from casebook.errors import UsageError
 from casebook.laboratory import measurements
+from casebook.mistakes import for_readers
 from casebook.stacks import digests
 
 AUTHORITY, BUNDLE, PATH, OFF, OFF_HIDDEN = "authority", "bundle", "path", "off", "off-hidden"
@@ -49,6 +50,7 @@ def certificates() -> list[str]:
     return [part[part.index("-----BEGIN") :] + _END for part in text.split(_END)[:-1]]
 
 
+@for_readers
 def full_bundle(authority: str | Path, folder: Path) -> Path:
     """Write a bundle into `folder`: certifi's certificates, then the authority's. Returns its
     path.

@@ -4,6 +4,8 @@ from typing import Any
 
 import pandas as pd
 
+from casebook.mistakes import for_readers
+
 #: What is shorter is no wait: the loop that only passes the thread on, a call that returns at once.
 SHORTEST_WAIT_S = 0.001
 
@@ -19,6 +21,7 @@ SCRIPT, LOOP = 0, -1
 COLUMNS = ["start_s", "end_s", "greenlet", "does", "function", "file", "line"]
 
 
+@for_readers
 def of(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the turns of a run, in order of their beginning.
 

@@ -58,6 +58,7 @@ def measure(
     return processes
 
 
+@for_readers
 def count_deaths(processes: pd.DataFrame) -> pd.DataFrame:
     """Count how many processes of each stack a signal ended, and which signal.
 

@@ -21,6 +21,7 @@ import pandas as pd
 
 from casebook.errors import UsageError
 from casebook.laboratory.decisions import Question, window
+from casebook.mistakes import for_readers
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ WAITS = {
 }
 
 
+@for_readers
 def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Costs:
     """Compute the costs of the law from its two ends.
 
@@ -207,6 +209,7 @@ def seconds(costs: Costs, job: Job) -> float:
     )
 
 
+@for_readers
 def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
     """Compare runs of jobs.measure with what the model says of each.
 
@@ -224,6 +227,7 @@ def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
     return both.assign(off=both["all_ms"] / both["said_ms"])
 
 
+@for_readers
 def off(
     job: str, basis: Iterable[str], pages: pd.DataFrame, waits: pd.DataFrame, **bounds: Any
 ) -> Question:
@@ -278,6 +282,7 @@ class Scale(TypedDict):
     memory_gib: float
 
 
+@for_readers
 def at_scale(
     costs: Costs, pages: Iterable[float], *, size: float = 100, kept: float = 1,
     other_ms: float = 0.0, **fleet: Unpack[Fleet],
@@ -315,6 +320,7 @@ def at_scale(
     return pd.DataFrame(rows)
 
 
+@for_readers
 def tasks_per_s(costs: Costs) -> float:
     """Return how many tasks a second one scheduler hands out, if it does nothing else."""
     return 1000 / costs.engine_task_ms
@@ -335,6 +341,7 @@ class Functions(TypedDict, total=False):
     delay_s: float
 
 
+@for_readers
 def functions(
     costs: Costs, pages: float, *, size: float = 100, kept: float = 1, **limits: Unpack[Functions]
 ) -> pd.DataFrame:
@@ -393,6 +400,7 @@ PUBLISHED = (
 HANDSHAKES = 0.25
 
 
+@for_readers
 def core_ms(job: Published) -> float:
     """Return what a page had of a core, in ms, all cores taken for busy. NaN: not said."""
     if not job.cores:
@@ -400,6 +408,7 @@ def core_ms(job: Published) -> float:
     return 1000 * job.hours * 3600 * job.machines * job.cores / job.pages
 
 
+@for_readers
 def core_hour(job: Published) -> float:
     """Return what a core cost by the hour, in dollars. NaN: not said."""
     return job.dollars / (job.hours * job.machines * job.cores) if job.cores else math.nan

@@ -17,7 +17,7 @@ from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.decisions import Question, window
 from casebook.laboratory.experiment import Asked, Experiment
-from casebook.mistakes import check_range
+from casebook.mistakes import check_range, for_readers
 
 STACK = "many-today"
 _PROBES = Path(__file__).parent / "probes"
@@ -127,6 +127,7 @@ def measure(
     return pd.DataFrame(rows)
 
 
+@for_readers
 def follows_the_law(**bounds: Any) -> Question:
     """Ask how far the middle one of three sizes of batches is from the law of the other two.
 
@@ -151,6 +152,7 @@ def _off_the_law(frame: pd.DataFrame) -> float:
     return ms[1] / (ms[2] + of_a_batch * (middle - large))
 
 
+@for_readers
 def named(frame: pd.DataFrame) -> pd.DataFrame:
     """Return what did not come, by name: columns job, page, name, message."""
     return pd.DataFrame(

@@ -24,6 +24,7 @@ from casebook.cases.fetching import analysis, clients, modes, runs, server, trus
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import scripts
 from casebook.laboratory.experiment import Asked, Experiment, can_run
+from casebook.mistakes import for_readers
 from casebook.stacks import commands, environments
 
 HERE = Path(__file__).parent
@@ -119,6 +120,7 @@ def every() -> dict[str, Patient]:
     return {patient.name: patient for patient in (*of_chapters, *OTHERS)}
 
 
+@for_readers
 def table(names: list[str] | None = None) -> pd.DataFrame:
     """Show what the doctor says of each patient, beside what is measured: one row each.
 
@@ -209,6 +211,7 @@ def examine(patient: Patient, *options: str) -> dict:
         raise RunFailed(f"the doctor gave no report of {patient.name}: {last}") from None
 
 
+@for_readers
 def measured_of(patient: Patient) -> tuple[str, int | None]:
     """Measure a patient: return the verdict, and the loads of certificates by ten connections."""
     try:

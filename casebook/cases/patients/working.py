@@ -25,6 +25,7 @@ from casebook.cases.patients import is_spared
 from casebook.errors import NotInFile, RunFailed, UsageError
 from casebook.laboratory import measurements
 from casebook.laboratory.experiment import Experiment, can_run
+from casebook.mistakes import for_readers
 from casebook.stacks import commands, digests, environments
 
 HERE = Path(__file__).parent
@@ -138,6 +139,7 @@ CHANGED = [
 ]
 
 
+@for_readers
 def table(names: list[str] | None = None) -> pd.DataFrame:
     """Show what the doctor says of each job, beside what is measured: one row each.
 
@@ -150,6 +152,7 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     return _rows(_row, names, COLUMNS)
 
 
+@for_readers
 def again(names: list[str] | None = None) -> pd.DataFrame:
     """Show what `doctor.py run --again` promises of some ill jobs, and what came out when each ran
     a second time with the change: one row each.
@@ -240,6 +243,7 @@ def rows_of(answers: Iterable[dict]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+@for_readers
 def accuracy(loops: pd.DataFrame, loads: pd.DataFrame) -> pd.DataFrame:
     """Count how often verdicts are right, of `patients.table` and of `table`.
 

@@ -63,7 +63,7 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
         names, guess = entered
         rows = _rows(bench, world)
         truth = f"stock requests: {rows['A']['loads']} loads"
-        prediction.give(report, guess, truth, rows["A"]["machine"])
+        prediction.grade(report, guess, truth, rows["A"]["machine"])
         if bench.can_run(STACK):
             _grade_questions(world, file, report, _grade_loads(world, file, report))
         else:
@@ -103,13 +103,13 @@ def _fetch(world: World, file: Path | None, function: str, manner: str, count: i
     job = {"function": function, "how": manner, "asks": requests}
     variables = {"SSL_CERT_FILE": str(world.bundle), "SSL_CERT_DIR": "/nonexistent"}
     setting = room.Setting(bundle=world.bundle, variables=variables)
-    with opens.of(world.bundle) as opened:
+    with opens.watch(world.bundle) as opened:
         outcome = room.run(STACK, file, [job], setting)
     # Told as they happen; and what the system saw opened by no Python code can only be OpenSSL's.
     loads = max(outcome.loads, (opened.count or 0) - outcome.reads)
     answers = outcome.answers[0].get("answers", [])
     good = sum(_is_right(world, "right", *pair) for pair in zip(requests, answers, strict=False))
-    return outcome, good, loads, site.seen()
+    return outcome, good, loads, site.counts()
 
 
 def _rows(bench: Bench, world: World) -> dict[str, dict[str, Any]]:
@@ -123,7 +123,7 @@ def _rows(bench: Bench, world: World) -> dict[str, dict[str, Any]]:
     for letter, (label, function, manner) in variants.items():
         measure = partial(_count_stock, world, function, manner)
         parameters = {"function": function, "how": manner, "count": THREADS}
-        counts = bench.ask([STACK], parameters, measure, _as_counts)
+        counts = bench.answer([STACK], parameters, measure, _as_counts)
         threads = THREADS if manner == "at once" else 1
         rows[letter] = {"what": label, "threads": threads} | counts
     return rows
@@ -175,10 +175,10 @@ def _grade_loads(world: World, file: Path, report: Report) -> dict[str, str]:
             hint = "Nothing was loaded: then what were the certificates checked against?"
         if 0 <= loads < count:
             shared[manner] = message
-        report.give(f"{count} threads load once ({manner})", loads == 1, points, message, hint)
+        report.add(f"{count} threads load once ({manner})", loads == 1, points, message, hint)
         if manner == TRUE:
             at_a_time = _count_in_words(counts.peak_in_flight, "requests")
-            report.give(
+            report.add(
                 "and are under way at once", loads >= 0 and counts.peak_in_flight > 1, 2,
                 f"with the server at a time: {at_a_time}",
                 "Hold the lock while you load, not while you fetch.",
@@ -250,7 +250,7 @@ def _grade_questions(world: World, file: Path, report: Report, shared: dict[str,
         if not (counts or wrong):
             hint, reason = reason, ""  # once
         right = "yes" if counts else "as requests does; it does not count yet"
-        report.give(question, counts and not wrong, 1, wrong or right, hint)
+        report.add(question, counts and not wrong, 1, wrong or right, hint)
 
 
 def _find_fault(world: World, kind: str, expected: str, request: dict, answer: dict) -> str:
@@ -304,7 +304,7 @@ def _grade_explanation(
         if rows[letter][noun] != rows[letter]["loads"]
     }
     right = [names["LOADS_GO_WITH"]] == truth and ruled_out == {*candidates} - {*truth}
-    report.give(
+    report.add(
         "what the loads go with, and the rows that show it",
         right and len(letters) <= 2, 2,
         f"you said {names['LOADS_GO_WITH']!r}, because of {sorted(letters)}",

@@ -45,7 +45,7 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
     with World() as world:
         full_run = _own_run(bench, world, "all")
         truth = f"the server had at most {full_run['peak_in_flight']} in hand"
-        prediction.give(report, guess, truth, full_run["machine"])
+        prediction.grade(report, guess, truth, full_run["machine"])
         blocker = _find_blocker(bench, world)
         run_before = _own_run(bench, world, f"before {blocker['name']}")
         _grade_names(bench, names, blocker, report)
@@ -100,7 +100,7 @@ def _observe(
     }
     site.reset()
     outcome = room.run(STACK, file, [*jobs, fetch], room.Setting(countable=False, program=program))
-    counts, answer = site.seen(), outcome.answers[-1]
+    counts, answer = site.counts(), outcome.answers[-1]
     # A submission that also asks for more may have two in hand at a time and still be serial.
     at_most_once = counts.requests <= n
     statuses = [
@@ -130,7 +130,7 @@ def _own_run(
     def measure() -> dict[str, Any]:
         return _observe(world, n, delay_s, kind, program=_program(world, part))[0]
 
-    return bench.ask([STACK], parameters | {"program": _program_is()}, measure, _as_run)
+    return bench.answer([STACK], parameters | {"program": _program_is()}, measure, _as_run)
 
 
 def _program_is() -> str:
@@ -166,7 +166,7 @@ def _program(world: World, part: str) -> Path:
     return _write_part(world, name, including=preposition == "until")
 
 
-def told(run: dict[str, Any]) -> str:
+def verdict_on(run: dict[str, Any]) -> str:
     """Return the verdict that a run deserves: "no timing" if a page is missing."""
     if any(status != 200 for status in run["statuses"]):
         return "no timing"
@@ -194,7 +194,7 @@ def _find_blocker(bench: Bench, world: World) -> dict[str, str]:
     run: dict[str, Any] = {}
     for name in _imports():
         run = _own_run(bench, world, f"until {name}")
-        if told(run) == analysis.SERIAL:
+        if verdict_on(run) == analysis.SERIAL:
             return {"name": name, "machine": run["machine"]}
     raise RunFailed("the program that is handed out was concurrent to its end. Try again.")
 
@@ -210,7 +210,9 @@ def _whose_context(bench: Bench) -> dict[str, Any]:
         return {"module": answer["value"][0]}
 
     parameters = {"what": "whose context", "program": _program_is()}
-    return bench.ask([STACK], parameters, measure, lambda answer: {"module": str(answer["module"])})
+    return bench.answer(
+        [STACK], parameters, measure, lambda answer: {"module": str(answer["module"])}
+    )
 
 
 def _grade_names(
@@ -219,17 +221,17 @@ def _grade_names(
     package = str(names["PACKAGE"]).lower().replace("_", "-")
     context = _whose_context(bench)
     right = package in ("pyopenssl", "openssl") and "pyopenssl" in context["module"]
-    report.give(
+    report.add(
         "which package waits", right, 2, f"you said {names['PACKAGE']!r}",
         "Whose class is the socket that urllib3 connects, when nightly.py has imported all?",
         context["machine"],
     )  # fmt: skip
-    report.give(
+    report.add(
         "since which import", names["SINCE"] == blocker["name"], 2, f"you said {names['SINCE']!r}",
         "Leave out the imports from the end, one by one, and count. To import a package is one "
         "thing, and to put it in somebody's place another.", blocker["machine"],
     )  # fmt: skip
-    report.give(
+    report.add(
         "which module put it there",
         str(names["IMPORT"]) in ("google.auth.transport.requests", "google.auth.transport"), 2,
         f"you said {names['IMPORT']!r}",
@@ -263,11 +265,11 @@ def _grade_verdicts(
     wrong = [
         f"{run['n']} pages of {run['delay_s']} s in {run['wall_s']:.2f} s, at most "
         f"{run['peak_in_flight']} in hand, {sum(s == 200 for s in run['statuses'])} came: "
-        f"you say {answer.get('value', answer.get('error'))!r}, it is {told(run)!r}"
+        f"you say {answer.get('value', answer.get('error'))!r}, it is {verdict_on(run)!r}"
         for run, answer in zip(examples, outcome.answers, strict=True)
-        if answer.get("value") != told(run)
+        if answer.get("value") != verdict_on(run)
     ]
-    report.give(
+    report.add(
         "verdicts on six runs", not wrong, 4,
         f"{len(wrong)} of {len(examples)} are wrong. {wrong[0]}" if wrong else "all right",
         "Not every quick run is concurrent and not every slow one serial: what did the server "
@@ -300,22 +302,22 @@ def _grade_mend(world: World, file: Path, report: Report) -> None:
     wrong = _find_fault(kinds, fetch_answer)
     verifies = not wrong
     installed = "value" in context_answer
-    report.give(
+    report.add(
         "a stranger's certificate is still refused", verifies and "error" not in mend_answer, 2,
         mend_answer.get("error") or wrong or "refused",
         "A cure may not turn verification off: then anybody can answer.",
     )  # fmt: skip
     for run, _ in results:
-        report.give(
+        report.add(
             f"mended: {run['n']} pages at once",
-            told(run) == analysis.CONCURRENT and verifies and installed, 2,
-            f"{told(run)}: the server had at most {run['peak_in_flight']} in hand, of "
+            verdict_on(run) == analysis.CONCURRENT and verifies and installed, 2,
+            f"{verdict_on(run)}: the server had at most {run['peak_in_flight']} in hand, of "
             f"{run['requests']} requests",
             "Chapter 7 has four places where one can cut."
-            if told(run) != analysis.CONCURRENT
+            if verdict_on(run) != analysis.CONCURRENT
             else "It counts if certificates are verified and nothing is uninstalled.",
         )  # fmt: skip
-    report.give(
+    report.add(
         "nothing is uninstalled", installed and "error" not in mend_answer, 1,
         "pyOpenSSL can be imported" if installed else str(context_answer.get("error")),
         "Others in the program need the package: mailer and metrics do.",
@@ -362,15 +364,18 @@ def _grade_explanation(
     for letter, (label, run) in rows.items():
         report.notes.append(
             f"Row {letter}: {label}, {run['n']} pages over {run['over']}: at most "
-            f"{run['peak_in_flight']} in hand, {told(run)}{of_machine(run['machine'])}"
+            f"{run['peak_in_flight']} in hand, {verdict_on(run)}{of_machine(run['machine'])}"
         )
     letters = sorted(picked(choice))
     right = False
     if len(letters) == 2 and {*letters} <= {*rows}:
         (label, first), (other_label, second) = (rows[letter] for letter in letters)
-        both_verdicts = {told(first), told(second)} == {analysis.SERIAL, analysis.CONCURRENT}
+        both_verdicts = {verdict_on(first), verdict_on(second)} == {
+            analysis.SERIAL,
+            analysis.CONCURRENT,
+        }
         right = label == other_label and first["over"] != second["over"] and both_verdicts
-    report.give(
+    report.add(
         "the two rows which show that only TLS waits", right, 2, f"you said {letters}",
         "In which two rows is everything the same but TLS?", full_run["machine"],
     )  # fmt: skip

@@ -74,7 +74,7 @@ def shelves() -> list[Shelf]:
     ]  # fmt: skip
 
 
-def measured(shelf: Shelf) -> int:
+def count_before(shelf: Shelf) -> int:
     """Measure how many books a real client has before the first slow one.
 
     Tried again if the machine held up what the law lets through; the last try counts.
@@ -106,10 +106,10 @@ class Held:
     machine: str
 
 
-def asked(bench: Bench, shelf: Shelf) -> Held:
+def look_at(bench: Bench, shelf: Shelf) -> Held:
     """Return what the bench says of a shelf."""
-    result = bench.ask(
-        STACKS, asdict(shelf), lambda: {"before": measured(shelf)},
+    result = bench.answer(
+        STACKS, asdict(shelf), lambda: {"before": count_before(shelf)},
         lambda answer: {"count": int(answer["before"])},
     )  # fmt: skip
     return Held(shelf, **result)
@@ -140,7 +140,7 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
     names, guess = entered
     rows = _rows(bench)
     counts = ", ".join(str(row.count) for row in (rows["A"], rows["D"], rows["C"]))
-    prediction.give(report, guess, f"measured: {counts}", rows["A"].machine)
+    prediction.grade(report, guess, f"measured: {counts}", rows["A"].machine)
     _grade_law(bench, stack_here, file, report)
     if bench.can_run(*STACKS):
         _grade_loop(file, report)
@@ -153,7 +153,7 @@ def record(bench: Bench) -> None:
     """Make all runs that any submission may need, for some shelves."""
     _rows(bench)
     for shelf in [shelf for _ in range(DRAWN) for shelf in shelves()]:
-        asked(bench, shelf)
+        look_at(bench, shelf)
 
 
 def _rows(bench: Bench) -> dict[str, Held]:
@@ -165,7 +165,7 @@ def _rows(bench: Bench) -> dict[str, Held]:
         "C": Shelf("row", "one connection of HTTP/1.1", "pipes:1", 100, (10,), 1),
         "D": Shelf("row", "six connections of HTTP/1.1", "pipes:6", 100, (10,), 6),
     }
-    return {letter: asked(bench, shelf) for letter, shelf in shelves_.items()}
+    return {letter: look_at(bench, shelf) for letter, shelf in shelves_.items()}
 
 
 def _grade_law(bench: Bench, stack_here: str, file: Path, report: Report) -> None:
@@ -178,11 +178,11 @@ def _grade_law(bench: Bench, stack_here: str, file: Path, report: Report) -> Non
     outcome = room.run(stack_here, file, jobs, room.NOT_COUNTABLE)
     report.stopped = report.stopped or outcome.stopped
     for shelf, answer in zip(shelves_, outcome.answers, strict=True):
-        row = asked(bench, shelf)
+        row = look_at(bench, shelf)
         count = row.count
         value = answer.get("value")
         slow = ", ".join(map(str, shelf.slow))
-        report.give(
+        report.add(
             f"the law: {shelf.what}", type(value) is int and value == count, 1, answer.get("error")
             or f"{shelf.n} books, slow at {slow}: you say {value!r}, measured {count}",
             "Draw the lanes as lines, put the books on them in turn, and look who still moves when "
@@ -240,12 +240,12 @@ def _grade_loop(file: Path, report: Report) -> None:
         (answer,) = outcome.answers
         right = keeper.right(outcome)
         complete = sorted(right) == sorted(ids) and requests == n and "error" not in answer
-        report.give(
+        report.add(
             f"{n} books: all come, as they are, once each", complete, 2,
             answer.get("error") or f"{len(set(right))} of {n} came right, of {requests} requests",
             "Ask the store for every book once, and take each when it has come, the slow one too.",
         )  # fmt: skip
-        report.give(
+        report.add(
             f"{n} books, the slow one at {place}: nobody waits for it",
             complete and keeper.ahead == n - 1, 2,
             f"{keeper.ahead} of {n - 1} were taken before it",
@@ -288,7 +288,7 @@ def _grade_explanation(choice: Any, rows: dict[str, Held], report: Report) -> No
         # The same client and lanes, another order of reading, and another number.
         same_client = (first.client, first.lanes) == (second.client, second.lanes)
         right = same_client and first.in_order != second.in_order and upper.count != lower.count
-    report.give(
+    report.add(
         "the two rows which show that the loop holds up, not HTTP/2", right, 1,
         f"you said {letters}", "In which two rows is everything the same but the loop?",
         rows["A"].machine,

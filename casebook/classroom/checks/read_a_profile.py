@@ -82,7 +82,7 @@ def observed(recipe: Way, n: int) -> Seen:
     return Seen(n, {"profile": answer["value"]}, answer["cpu_s"] / answer["wall_s"])
 
 
-def asked(bench: Bench, recipe: Way, n: int | None = None) -> Seen:
+def profile_of(bench: Bench, recipe: Way, n: int | None = None) -> Seen:
     """Return a profile of the bench's. n: pages; None: as many as are drawn by lot."""
     names = list(dict.fromkeys([recipe.stack, STACK]))
     if n is None:
@@ -93,7 +93,7 @@ def asked(bench: Bench, recipe: Way, n: int | None = None) -> Seen:
         profile = observed(recipe, n)
         return {"n": profile.n, "cpu_share": profile.cpu_share, **profile.answer}
 
-    return Seen(**bench.ask(names, {"way": recipe.what, "n": n}, measure, _as_seen))
+    return Seen(**bench.answer(names, {"way": recipe.what, "n": n}, measure, _as_seen))
 
 
 def _as_seen(answer: dict[str, Any]) -> dict[str, Any]:
@@ -146,13 +146,13 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
     if entered is None:
         return
     names, guess = entered
-    profiles = [(recipe, asked(bench, recipe)) for recipe in SIZES]
+    profiles = [(recipe, profile_of(bench, recipe)) for recipe in SIZES]
     share = {recipe: profile.cpu_share for recipe, profile in profiles}
     machine = next((profile.machine for _, profile in profiles if profile.machine), "")
     # What a line does is the same on a busy machine; what share of the time it takes is not.
     does = [kind(longest(rows_of(HANDED_OUT / name))) for name in ("a.prof", "b.prof")]
     truth = f"the line with the most own time {does[0]} in a.prof, and {does[1]} in b.prof"
-    prediction.give(report, guess, truth, machine)
+    prediction.grade(report, guess, truth, machine)
     _grade_dumps(stack_here, file, profiles, report)
     for constant, recipe, hint in (
         ("FASTER_PROCESSOR", WAY_B, "What does a processor do while a thread waits for a socket?"),
@@ -162,7 +162,7 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
             (WAY_A, WAY_B), key=lambda candidate: share[candidate] * (1 if recipe is WAY_B else -1)
         )
         right = "b.prof" if gainer is WAY_B else "a.prof"
-        report.give(
+        report.add(
             f"{constant}: which of the two gains", names[constant] in (right, right[0]), 2,
             f"you said {names[constant]!r}", hint, machine,
         )  # fmt: skip
@@ -172,7 +172,7 @@ def record(bench: Bench) -> None:
     """Make all runs that any submission may need, for some sizes."""
     for recipe, sizes in SIZES.items():
         for n in sizes[::4]:
-            asked(bench, recipe, n)
+            profile_of(bench, recipe, n)
 
 
 def _grade_dumps(
@@ -198,7 +198,7 @@ def _grade_dumps(
         value = answer.get("value")
         if value is None:  # nothing was said, so nothing is told
             message = answer.get("error") or "you say None"
-            report.give(
+            report.add(
                 label, False, 2, message, "Which line has the most time of its own?", machine
             )
             continue
@@ -210,7 +210,7 @@ def _grade_dumps(
         message += f"you say {value!r}; the line is {line['file']}:{line['line']}"
         message += f"({line['function']}), called {line['nc']} times, and it {truth[0]}"
         hint = PARTS[wrong[0]] if wrong else ""
-        report.give(label, max(0, 2 - len(wrong)), 2, message, hint, machine)
+        report.add(label, max(0, 2 - len(wrong)), 2, message, hint, machine)
 
 
 #: The parts of an answer, in their order, and where to look when one is wrong.
