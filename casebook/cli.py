@@ -71,14 +71,14 @@ def _stacks(options: Namespace) -> None:
 
 
 def _keys(options: Namespace) -> Any:
-    from casebook.cases.many import machines
+    from casebook.cases.many import cluster
 
-    return machines.keys_of(options.tls_ca, options.tls_cert, options.tls_key)
+    return cluster.keys_of(options.tls_ca, options.tls_cert, options.tls_key)
 
 
 def _measure_on(options: Namespace) -> None:
     """Measure each stack on each worker; name what one cannot run, and show the rest."""
-    from casebook.cases.many import machines
+    from casebook.cases.many import cluster
 
     if options.url or options.ca_file:
         raise UsageError("--on measures each worker against servers of its own: leave out --url")
@@ -92,7 +92,7 @@ def _measure_on(options: Namespace) -> None:
     parameters += ["--json"] if options.json else []
     failed = []
     commands = [["measure", stack, *parameters] for stack in options.stack]
-    for answer in machines.ask(options.on, _keys(options), commands):
+    for answer in cluster.ask(options.on, _keys(options), commands):
         if answer.failed:
             failed.append(f"{answer.worker}, {' '.join(answer.command[1:2])}: {answer.failed}")
         elif options.json:
@@ -100,19 +100,19 @@ def _measure_on(options: Namespace) -> None:
                 print(json.dumps({"worker": answer.worker, **json.loads(line)}), flush=True)
         else:
             print(f"{answer.worker}:\n{answer.out}", flush=True)
-    machines.all_came(failed)
+    cluster.all_came(failed)
 
 
 def _cluster_scheduler(options: Namespace) -> None:
-    from casebook.cases.many import machines
+    from casebook.cases.many import cluster
 
-    _check_exit(machines.scheduler(options.host, options.port, _keys(options)))
+    _check_exit(cluster.scheduler(options.host, options.port, _keys(options)))
 
 
 def _cluster_worker(options: Namespace) -> None:
-    from casebook.cases.many import machines
+    from casebook.cases.many import cluster
 
-    _check_exit(machines.worker(options.address, _keys(options), options.host))
+    _check_exit(cluster.worker(options.address, _keys(options), options.host))
 
 
 def _check_exit(code: int) -> None:
@@ -126,8 +126,8 @@ def _measure(options: Namespace) -> None:
     if options.on:
         return _measure_on(options)
     from casebook.cases.fetching import analysis, server
-    from casebook.cases.fetching.measure import measure_runs
     from casebook.cases.fetching.run_record import frame
+    from casebook.cases.fetching.runs import measure_runs
 
     scheme, target = options.scheme, None
     if options.url:
@@ -163,25 +163,25 @@ def _record(options: Namespace) -> None:
 
 def _machine_of(name: str) -> Any:
     """Return the machine of a file, of one that comes with the book, or `here`: this one."""
-    from casebook.laboratory import machines, reference
+    from casebook.laboratory import machine_files, reference
 
     if name == "here":
         return _this_machine()
-    return machines.read(reference.file() if name == "reference" else _file_of(name))
+    return machine_files.read(reference.file() if name == "reference" else _file_of(name))
 
 
 def _file_of(name: str) -> Path:
     """Return a machine file, by its path, or by its name if it comes with the book."""
-    from casebook.laboratory import machines
+    from casebook.laboratory import machine_files
 
-    by_name = {path.name.removesuffix(machines.SUFFIX): path for path in machines.files()}
+    by_name = {path.name.removesuffix(machine_files.SUFFIX): path for path in machine_files.files()}
     return by_name.get(name, Path(name)).absolute()
 
 
 def _this_machine() -> Any:
-    from casebook.laboratory import machines
+    from casebook.laboratory import machine_files
 
-    return machines.of_this_machine(_claims(), _chapters())
+    return machine_files.of_this_machine(_claims(), _chapters())
 
 
 def _chapters() -> dict[str, dict[str, float]]:
@@ -203,7 +203,7 @@ def _claims() -> list[dict[str, Any]]:
 
 
 def _machine_save(options: Namespace) -> None:
-    from casebook.laboratory import machines
+    from casebook.laboratory import machine_files
 
     _check_name(options.file)
     if options.on:
@@ -213,7 +213,7 @@ def _machine_save(options: Namespace) -> None:
 
         reference_run.complete()
     machine = _this_machine()
-    size = machines.save(machine, options.file)
+    size = machine_files.save(machine, options.file)
     print(
         f"{options.file}: {machine.label}; {len(machine.answers):,} answers, "
         f"{len(machine.findings)} findings, {size:,} bytes"
@@ -222,32 +222,32 @@ def _machine_save(options: Namespace) -> None:
 
 def _machine_labs(options: Namespace) -> None:
     from casebook.classroom import grading
-    from casebook.laboratory import machines
+    from casebook.laboratory import machine_files
 
     _check_name(options.file)
     answers = grading.recorded()
-    about = machines.describe() | machines.steadiness(answers)
-    size = machines.save(machines.Machine("here", about, answers), options.file)
+    about = machine_files.describe() | machine_files.steadiness(answers)
+    size = machine_files.save(machine_files.Machine("here", about, answers), options.file)
     print(f"{options.file}: {len(answers)} answers to what the labs ask, {size:,} bytes")
 
 
 def _check_name(file: Path) -> None:
-    from casebook.laboratory import machines
+    from casebook.laboratory import machine_files
 
-    if not file.name.endswith(machines.SUFFIX):
-        raise UsageError(f"{file.name}: a machine file's name ends in {machines.SUFFIX}")
+    if not file.name.endswith(machine_files.SUFFIX):
+        raise UsageError(f"{file.name}: a machine file's name ends in {machine_files.SUFFIX}")
 
 
 def _machine_save_on(options: Namespace) -> None:
-    from casebook.cases.many import machines
+    from casebook.cases.many import cluster
 
     failed = []
-    for worker, file, message in machines.save(options.on, _keys(options), options.file):
+    for worker, file, message in cluster.save(options.on, _keys(options), options.file):
         if file is None:
             failed.append(f"{worker}: {message}")
         else:
             print(f"{file}: {message}", flush=True)
-    machines.all_came(failed)
+    cluster.all_came(failed)
 
 
 def _machine_compare(options: Namespace) -> None:
@@ -264,12 +264,12 @@ def _machine_compare(options: Namespace) -> None:
 
 
 def _grade(options: Namespace) -> None:
-    from casebook.classroom import grading, report
+    from casebook.classroom import grade_report, grading
     from casebook.errors import NotGraded, PointsMissing
 
     file = _file_of(options.machine) if options.machine else None
     graded = grading.grade(options.lab, options.submission, file)
-    print(json.dumps(graded.as_json()) if options.json else report.with_warning(graded))
+    print(json.dumps(graded.as_json()) if options.json else grade_report.with_warning(graded))
     if graded.points < graded.of:
         raise PointsMissing(f"{graded.score()}: see the hints.")
     if graded.not_graded:

@@ -24,10 +24,10 @@ from casebook import places, stacks
 from casebook.cases import bookstore, certificates, handshakes, loop, patients
 from casebook.cases.bookstore.abilities import abilities
 from casebook.cases.fetching import analysis
-from casebook.cases.fetching.measure import measure
+from casebook.cases.fetching.runs import measure
 from casebook.errors import CasebookError, RunFailed, UsageError
 from casebook.laboratory import measurements
-from casebook.pages import upstream as pages
+from casebook.pages import upstream_page as pages
 from casebook.stacks import environments, locks
 
 #: Whether a verdict is true, and the counts that show it.
@@ -117,7 +117,7 @@ def _of_pip(stack: str) -> Outcome:
 
 
 def _each_handshake(stack: str) -> Outcome:
-    rows = certificates.handshakes.measure(n=7, repeats=1).set_index("context")
+    rows = certificates.connection_costs.measure(n=7, repeats=1).set_index("context")
     loads = int(rows.loc["truststore", "loads"])
     return loads == 7, f"{loads} loads for 7 connections that share a context"
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import slow
 import trust_world
 import trustme
 from here import environment, serving
@@ -51,7 +52,12 @@ LONG = (
 )  # fmt: skip
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    slow_tests = {test for test, _ in slow.read()}
+    for item in items:
+        if item.nodeid in slow_tests:
+            item.add_marker("slow")
     items.sort(key=lambda item: not item.path.name.startswith(LONG))
 
 

@@ -40,10 +40,10 @@ recorded passes for live.
 from casebook.charts.against import against
 from casebook.charts.arrivals import arrivals
 from casebook.charts.calculator import calculator
-from casebook.charts.capacity import capacity
+from casebook.charts.capacity_calculator import capacity
 from casebook.charts.dots import dots
-from casebook.charts.explorer import explorer
-from casebook.charts.frames import frames
+from casebook.charts.explorer_form import explorer
+from casebook.charts.frame_arrows import frames
 from casebook.charts.matrix import verdict_matrix
 from casebook.charts.multiples import stages
 from casebook.charts.of_machines import of_machines
@@ -52,7 +52,7 @@ from casebook.charts.presets import cures, effective_concurrency, n_against_wall
 from casebook.charts.snakeviz import ProfilePage
 from casebook.charts.timelines import timeline
 from casebook.charts.traces import profile_rows, provenance, trace
-from casebook.charts.turns import turns
+from casebook.charts.turn_stepper import turns
 
 __all__ = [
     "ProfilePage",

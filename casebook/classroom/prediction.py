@@ -8,8 +8,8 @@ from typing import Any
 
 from casebook import places
 from casebook.classroom import room
-from casebook.classroom.bench import OWN
-from casebook.classroom.report import Report
+from casebook.classroom.grade_report import Report
+from casebook.classroom.grader_runs import OWN
 from casebook.laboratory import measurements
 
 

@@ -20,7 +20,7 @@ from casebook.cases.fetching import analysis, run_record
 from casebook.errors import UsageError
 from casebook.laboratory import elsewhere
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window
-from casebook.laboratory.machines import Machine
+from casebook.laboratory.machine_files import Machine
 
 #: What is said of a machine at the head of a comparison, in words.
 _OF_A_MACHINE = {
@@ -41,7 +41,7 @@ _OF_A_MACHINE = {
 _TO_THE_SECOND = re.compile(r"T(\d\d:\d\d):\d\dZ$")
 
 #: From this ratio between the slowest and the fastest tenth of the units of work on, a machine's
-#: speed varied so much that small differences mean nothing (laboratory/machine.py measures it).
+#: speed varied so much that small differences mean nothing (laboratory/conditions.py measures it).
 UNSTEADY_FROM = 1.5
 
 #: How a difference ranks: the higher, the further up.
@@ -222,7 +222,8 @@ def reasons_given(root: Path) -> dict[str, str]:
     """Collect what the chapters say if a finding comes out otherwise, or cannot be decided.
 
     Parameters:
-        root: of the book. A link to a finding has such a sentence as its title (CONTRIBUTING.md).
+        root: of the book. A link to a finding has such a sentence as its title: see
+            notebooks/README.md.
 
     Returns the sentences by the finding's id.
     """

@@ -21,7 +21,7 @@ import pandas as pd
 
 from casebook import stacks
 from casebook.errors import EnvironmentFailed, MissingInterpreter
-from casebook.laboratory import lots, machines, measurements, rounds, scripts
+from casebook.laboratory import lots, machine_files, measurements, rounds, scripts
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.reference import NAME, unlikeness
 from casebook.laboratory.rounds import as_list, in_turns
@@ -167,7 +167,7 @@ class Experiment:
         What lacks something that `figures` needs today, or is wrong, is no answer.
         """
         for machine in sorted(
-            machines.all_recorded(), key=lambda candidate: unlikeness(candidate.name)
+            machine_files.all_recorded(), key=lambda candidate: unlikeness(candidate.name)
         ):
             answers = [answer for answer in machine.answers if answer.get("asked")]
             candidates = [answer for answer in answers if answer["asked"][:-1] == question[:-1]]

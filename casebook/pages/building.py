@@ -10,7 +10,7 @@ from casebook import places, stacks
 from casebook.cases.bookstore import line
 from casebook.errors import BookFailed, CasebookError, FindingsOtherwise
 from casebook.findings import published
-from casebook.laboratory import machines
+from casebook.laboratory import machine_files
 from casebook.laboratory.decisions import OTHERWISE, UNDECIDED
 from casebook.laboratory.progress import Progress
 from casebook.pages import execution, ledger, records, rendering, resting, statements, timing
@@ -68,7 +68,7 @@ def build(
     if root == places.ROOT:
         _prepare(chosen)
     with Refreshing(book) as pages:
-        expected = timing.on_this_machine(machines.read_kept(nearest)) if nearest else {}
+        expected = timing.on_this_machine(machine_files.read_kept(nearest)) if nearest else {}
         chapters = execution.execute(
             book, chapter_done=pages.chapter_done, only=chosen, expected=expected
         )
@@ -93,6 +93,17 @@ def build(
             "`make book STRICT=1` measures again what was counted; `make fresh STRICT=1`, all."
         )
     return first_page
+
+
+def is_up_to_date(book: Book) -> bool:
+    """Say whether a build would execute nothing: every chapter has run as it is, on this machine
+    or from the machine file that stands in for it.
+    """
+    measured, nearest = _to_measure(book, everything=False), _most_alike(book)
+    others = [path for path in book.notebooks() if path not in measured]
+    return not execution.stale_notebooks(book, measured) and not (
+        others and execution.stale_notebooks(book, others, nearest)
+    )
 
 
 def _to_measure(book: Book, everything: bool) -> list[Path]:
@@ -123,7 +134,7 @@ def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
 
     Returns the first page. Raises MachineFileRefused, and BookFailed as `build`.
     """
-    machine = machines.read_kept(file)
+    machine = machine_files.read_kept(file)
     print(f"writing the book of {machine.label}, from {file.name}: this measures nothing",
           file=sys.stderr, flush=True)  # fmt: skip
     if first and not (book.html / "index.html").exists():
@@ -151,16 +162,16 @@ def _most_alike(book: Book) -> Path | None:
     A whole build comes before the reference run, which answers what no quick build asks; and a file
     that also says what statements of chapters saw before one of the time when that was not kept.
     """
-    files = sorted((book.root / "data" / "machines").glob(f"*{machines.SUFFIX}"))
+    files = sorted((book.root / "data" / "machines").glob(f"*{machine_files.SUFFIX}"))
 
     def rank(path: Path) -> tuple[Any, ...]:
-        machine = machines.read_kept(path)
+        machine = machine_files.read_kept(path)
         questions = (answer.get("asked") or [""] for answer in machine.answers)
         return (
             not machine.findings,
             all(question[0] != statements.KIND for question in questions),
-            machines.unlikeness(machine.about),
-            machine.about.get("processor") != machines.processor(),
+            machine_files.unlikeness(machine.about),
+            machine.about.get("processor") != machine_files.processor(),
         )
 
     return min(files, key=rank, default=None)

@@ -21,14 +21,14 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from casebook.findings import media
-from casebook.laboratory import machines, progress
+from casebook.laboratory import machine_files, progress
 from casebook.laboratory.decisions import OTHERWISE
 from casebook.pages import contents, kernel, staleness
 from casebook.pages.contents import Book
 from casebook.pages.timing import ChapterTime, Timing
 
 #: How many chapters are executed at a time: while one measures alone, the others draw. What they
-#: may measure beside each other is said in casebook/laboratory/beside.py.
+#: may measure beside each other is said in casebook/laboratory/reservation.py.
 LANES = 3
 #: How many of the things that have changed are named.
 MOST_NAMED = 5
@@ -66,21 +66,29 @@ def execute(
     changed while the book was being built; a chapter that raises, takes longer than
     kernel.CELL_TIMEOUT_S or ends its kernel says so.
     """
+    chosen = [path for path in book.notebooks() if only is None or path in only]
+    book.executed.mkdir(parents=True, exist_ok=True)
+    stale = stale_notebooks(book, chosen, file)
+    for path in book.notebooks():
+        if path not in chosen and not book.has_result(path):
+            _let_wait(book, path)
+    failures = _execute_all(book, stale, file, chapter_done, expected)
+    return chapters(book, failures)
+
+
+def stale_notebooks(book: Book, paths: Iterable[Path], file: Path | None = None) -> dict[Path, str]:
+    """Return those of these notebooks that have to be executed, each with the stamp of that run.
+
+    file: the machine file that all answers come from; None: this machine is measured.
+    """
     by_file = staleness.of_machine_file
     surroundings = by_file(book, file) if file else staleness.of_surroundings(book)
-    chosen = [path for path in book.notebooks() if only is None or path in only]
-    stamps = {path: staleness.of_notebook(contents.read(path), surroundings) for path in chosen}
-    book.executed.mkdir(parents=True, exist_ok=True)
-    stale = {
+    stamps = {path: staleness.of_notebook(contents.read(path), surroundings) for path in paths}
+    return {
         path: stamp
         for path, stamp in stamps.items()
         if not book.has_run(path, stamp) or (not file and _to_count_again(book, path))
     }
-    for path in book.notebooks():
-        if path not in stamps and not book.has_result(path):
-            _let_wait(book, path)
-    failures = _execute_all(book, stale, file, chapter_done, expected)
-    return chapters(book, failures)
 
 
 def _let_wait(book: Book, path: Path) -> None:
@@ -183,7 +191,7 @@ def _answered(
     """
     show = partial(times.show, path.stem)
     notebook, failure = kernel.run(path, book, folder, show, stop, file)
-    notebook.metadata[contents.MACHINE] = machines.read_kept(file).label
+    notebook.metadata[contents.MACHINE] = machine_files.read_kept(file).label
     if missing := not_in_file(notebook):
         times.print_line(path.stem, f"{len(missing)} cells that its file has no answer to")
     return notebook, failure

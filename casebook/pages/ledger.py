@@ -13,7 +13,7 @@ from casebook.findings import side_by_side
 from casebook.findings.published import described
 from casebook.laboratory import error_rates
 from casebook.laboratory.decisions import ERROR, independent
-from casebook.laboratory.machines import Machine
+from casebook.laboratory.machine_files import Machine
 
 #: The fields of claims.json, in this order.
 CLAIM_FIELDS = (

@@ -8,8 +8,8 @@ from typing import Any
 from casebook import charts
 from casebook.errors import BookFailed
 from casebook.findings import media, side_by_side
-from casebook.laboratory import machines
-from casebook.pages import ledger, program, upstream
+from casebook.laboratory import machine_files
+from casebook.pages import ledger, program, upstream_page
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
 from casebook.words import LIVE
@@ -26,7 +26,7 @@ class Records:
 
 
 def collect(
-    book: Book, chapters: Sequence[Chapter], machine: machines.Machine | None = None
+    book: Book, chapters: Sequence[Chapter], machine: machine_files.Machine | None = None
 ) -> Records:
     """Gather, check and write what the chapters said into `book.included`.
 
@@ -42,14 +42,14 @@ def collect(
         figures=_unique(chapters, media.FIGURE, "figure"),
         profiles=_unique(chapters, media.PROFILE, "profile"),
     )
-    answers = machine.answers if machine else machines.stored_answers()
+    answers = machine.answers if machine else machine_files.stored_answers()
     files = {
         "claims.json": ledger.claims_json(collected.claims),
         "claims.md": ledger.claims_page(collected.claims),
         "published.md": ledger.published_page(book.published(), collected.comparisons),
         "machines.md": _side_by_side(book, collected.claims, machine, answers),
-        "upstream.md": upstream.page(upstream.load(book.root), "../notebooks/"),
-        "clients.md": upstream.clients(upstream.load(book.root)),
+        "upstream.md": upstream_page.page(upstream_page.load(book.root), "../notebooks/"),
+        "clients.md": upstream_page.clients(upstream_page.load(book.root)),
         "program.md": program.page(book.root, answers),
     }
     files |= {f"{figure['name']}.html": figure["html"] for figure in collected.figures}
@@ -63,7 +63,7 @@ def collect(
 def _side_by_side(
     book: Book,
     claims: list[dict[str, Any]],
-    machine: machines.Machine | None,
+    machine: machine_files.Machine | None,
     answers: list[dict[str, Any]],
 ) -> str:
     """Write the page *Your machine*: this machine, or that of the file, and those of the book."""
@@ -76,18 +76,20 @@ def _side_by_side(
 
 def _machines(
     claims: list[dict[str, Any]],
-    machine: machines.Machine | None,
+    machine: machine_files.Machine | None,
     answers: list[dict[str, Any]],
-) -> tuple[machines.Machine, list[machines.Machine]]:
+) -> tuple[machine_files.Machine, list[machine_files.Machine]]:
     """Return the machine of this book with its claims, and the machines that come with the book."""
     if machine is None:
-        about = {name: fact for name, fact in machines.describe().items() if name != "commit"}
-        first = machines.Machine("this machine", about, answers, machines.findings_of(claims))
+        about = {name: fact for name, fact in machine_files.describe().items() if name != "commit"}
+        first = machine_files.Machine(
+            "this machine", about, answers, machine_files.findings_of(claims)
+        )
     else:
-        findings = machines.findings_of({**claim, "source": LIVE} for claim in claims)
-        first = machines.Machine(machine.name, machine.about, machine.answers, findings)
+        findings = machine_files.findings_of({**claim, "source": LIVE} for claim in claims)
+        first = machine_files.Machine(machine.name, machine.about, machine.answers, findings)
     windows = side_by_side.windows(claims)
-    further = (recorded for recorded in machines.all_recorded() if recorded.name != first.name)
+    further = (recorded for recorded in machine_files.all_recorded() if recorded.name != first.name)
     return first, [side_by_side.judged_today(other, windows) for other in further]
 
 

@@ -8,8 +8,9 @@ place of the first:
 
     [the locks](#claim-load-locks "otherwise: Here it is not the locks. undecided: Who knows?")
 
-A sentence ends with its full stop, or with its paragraph, bullet or cell of a table. CONTRIBUTING
-says how to write one. All such sentences of a book are listed in rests.json, beside its pages.
+A sentence ends with its full stop, or with its paragraph, bullet or cell of a table.
+notebooks/README.md says how to write one. All such sentences of a book are listed in rests.json,
+beside its pages.
 """
 
 import json

@@ -30,7 +30,7 @@ from IPython.display import display
 from casebook import places, spans, words
 from casebook.errors import NotInFile
 from casebook.findings import claims, media
-from casebook.laboratory import machines, measurements
+from casebook.laboratory import machine_files, measurements
 from casebook.pages import plain
 from casebook.stacks import digests, environments
 
@@ -80,7 +80,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     _note_cells(shell)
     if file:
         try:
-            Answering(shell, chapter or "", machines.read_kept(Path(file)))
+            Answering(shell, chapter or "", machine_files.read_kept(Path(file)))
         except BaseException:  # IPython would go on without it, and measure this machine
             traceback.print_exc()
             os._exit(1)
@@ -326,7 +326,7 @@ class Answering(_Statements):
     A cell for which the file has no answer says so, and its findings come out as not here.
     """
 
-    def __init__(self, shell: InteractiveShell, chapter: str, machine: machines.Machine):
+    def __init__(self, shell: InteractiveShell, chapter: str, machine: machine_files.Machine):
         super().__init__(shell, chapter)
         self._cell: list[ast.stmt] = []
         self._number = 0

@@ -78,10 +78,10 @@ class Stack:
 
 
 def pins(lock_text: str) -> dict[str, str]:
-    """Return the `name==version` lines of a lock, without their markers and without options for
-    installers, such as --index-url.
+    """Return the `name==version` lines of a lock, without markers, digests, and options for
+    installers such as --index-url.
     """
-    lines = (line.split("#")[0].split(";")[0].strip() for line in lock_text.splitlines())
+    lines = (line.split("#")[0].split(";")[0].strip(" \\") for line in lock_text.splitlines())
     return dict(line.split("==") for line in lines if line and not line.startswith("-"))
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from casebook.cases.bookstore import line, stock
-from casebook.cases.bookstore.line import capacity, ends, situations, visits
+from casebook.cases.bookstore.line import ends, feasibility, situations, visits
 
 #: Fetches the list, then the books: as streams of one connection, or over some of HTTP/1.1.
 FETCHES = """
@@ -119,7 +119,7 @@ def by_libcurl(bench, curl):
     for name, cell in CELLS.items():
         many = 13 if cell["body_bytes"] else 6
         ways = {"streams": (True, 1), "connections": (False, many)}
-        asked = [str(curl), FETCHES, cell, ways, ids, 8, capacity.told()["carries"]]
+        asked = [str(curl), FETCHES, cell, ways, ids, 8, feasibility.told()["carries"]]
         done = here.run(bench, "-c", code, input=json.dumps(asked))
         assert done.returncode == 0, done.stderr
         for each in json.loads(done.stdout):

@@ -14,11 +14,11 @@ from casebook.cases.bookstore import (
     quic,
     readers,
     stock,
+    timed_visits,
     visiting,
-    visits,
     witnesses,
 )
-from casebook.cases.bookstore.line import capacity, greetings, law, wire
+from casebook.cases.bookstore.line import feasibility, greetings, law, wire
 from casebook.cases.bookstore.line import visits as over
 from casebook.cases.bookstore.visiting import Visit
 from casebook.errors import RunFailed, UsageError, VisitFailed
@@ -129,29 +129,30 @@ def test_figures_are_the_shares_of_one_processor_and_the_connections_beyond_thos
 
 def test_the_processor_time_of_both_sides_is_the_sum_of_three():
     frame = pd.DataFrame({"user_s": [0.5, 2.0], "sys_s": [0.25, 0.0], "server_cpu_s": [0.125, 4.0]})
-    assert list(visits.cpu_of_both(frame)) == [0.875, 6.0]
+    assert list(timed_visits.cpu_of_both(frame)) == [0.875, 6.0]
 
 
 def test_arrivals_are_left_out_of_long_visits_only():
     arrivals = [["1", 0.1]]
-    kept = visits.without_many_arrivals({"n": visits.FEW, "arrivals": arrivals})
+    kept = timed_visits.without_many_arrivals({"n": timed_visits.FEW, "arrivals": arrivals})
     assert kept["arrivals"] == arrivals
-    assert visits.without_many_arrivals({"n": visits.FEW + 1, "arrivals": arrivals}) == {
-        "n": visits.FEW + 1, "arrivals": [],
+    many = timed_visits.FEW + 1
+    assert timed_visits.without_many_arrivals({"n": many, "arrivals": arrivals}) == {
+        "n": many, "arrivals": [],
     }  # fmt: skip
-    assert visits.without_many_arrivals({"n": 1}) == {"n": 1}
+    assert timed_visits.without_many_arrivals({"n": 1}) == {"n": 1}
 
 
 def test_when_each_book_was_read_has_its_place_in_the_list_and_among_those_read(monkeypatch):
     record = {"client": "x", "arrivals": [[IDS[2], 0.5], [IDS[0], 0.75]]}
-    monkeypatch.setattr(visits, "records", lambda *_, **__: [record])
-    frame = visits.arrivals("x")
+    monkeypatch.setattr(timed_visits, "records", lambda *_, **__: [record])
+    frame = timed_visits.arrivals("x")
     columns = ["book", "position", "arrived", "at_s"]
     assert frame[columns].to_numpy().tolist() == [[IDS[2], 3, 1, 0.5], [IDS[0], 1, 2, 0.75]]
 
 
 def test_a_plan_has_each_kind_once_a_round_and_milliseconds_each_way():
-    planned = visits.plan(
+    planned = timed_visits.plan(
         ["bare-h2", "pipes:6"], 2, n=3, latency_s=[0, 0.0205], slow={"10": 0.5}, delay_s=0.25
     )
     assert len(planned) == 8 and {each.repeat for each in planned} == {1, 2}
@@ -513,12 +514,12 @@ def test_what_a_line_carries_is_what_it_takes_for_a_packet(monkeypatch):
     ]
     frame = pd.DataFrame([{"took": "tun", "floods": floods, "source": "live"}])
     fake = SimpleNamespace(measure=lambda *_: frame)
-    monkeypatch.setattr(capacity, "_FLOOD", fake)
-    rows = capacity.flood()
+    monkeypatch.setattr(feasibility, "_FLOOD", fake)
+    rows = feasibility.flood()
     assert list(rows["line_us"]) == [10, 20, 500] and list(rows["repeat"]) == [1, 2, 3]
     assert list(rows["line_busy"]) == pytest.approx([0.02, 0.04, 1.0])
     assert set(rows["packets_s"]) == {2000} and set(rows["mbit"]) == {16}
-    assert capacity.told.__wrapped__() == {"carries": 50_000}  # by the median
+    assert feasibility.told.__wrapped__() == {"carries": 50_000}  # by the median
 
 
 def test_a_greeting_takes_the_median_in_round_trips_of_the_line(monkeypatch):
@@ -574,10 +575,10 @@ def test_h2load_says_books_bytes_of_bodies_and_seconds(monkeypatch):
 def test_a_flood_of_which_bytes_are_missing_is_no_measurement():
     asked = {"bytes": 10, "times": 2}
     floods = [{"bytes": 10}, {"bytes": 10}]
-    assert capacity._figures(asked, {"way": "tun", "floods": floods})["took"] == "tun"
+    assert feasibility._figures(asked, {"way": "tun", "floods": floods})["took"] == "tun"
     for wrong in (floods[:1], [{"bytes": 10}, {"bytes": 9}]):
         with pytest.raises(RunFailed, match="not all bytes came"):
-            capacity._figures(asked, {"way": "tun", "floods": wrong})
+            feasibility._figures(asked, {"way": "tun", "floods": wrong})
 
 
 def test_a_spread_is_the_median_of_the_lots_and_the_middle_eight_tenths(monkeypatch):

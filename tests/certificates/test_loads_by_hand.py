@@ -16,9 +16,9 @@ import pytest
 from casebook import stacks
 from casebook.cases.certificates import (
     complaints,
+    connection_costs,
     cores,
     counts,
-    handshakes,
     loading,
     reading,
     weights,
@@ -255,7 +255,7 @@ def test_a_connection_costs_its_part_and_the_context_all_of_its_own():
         "making": {"loads": 1, "wall_s": 0.02, "cpu_s": 0.01},
         "connecting": {"loads": 5, "wall_s": 0.4, "cpu_s": 0.2},
     }  # fmt: skip
-    assert handshakes._figures({"n": 4, "context": "ssl"}, answer) == {
+    assert connection_costs._figures({"n": 4, "context": "ssl"}, answer) == {
         "handshakes": 4, "loads_before": 1, "loads": 5, "making_ms": 20, "wall_ms": 100,
         "cpu_ms": 50, "openssl": "OpenSSL 3",
     }  # fmt: skip
@@ -273,11 +273,11 @@ def test_a_wrong_page_is_no_connection(monkeypatch, pages, wrong):
     lab = SimpleNamespace(
         ca_file="ca.pem", url="u", reset=lambda: None, counters=lambda: {"handshakes": 2}
     )
-    monkeypatch.setattr(handshakes, "lab_server", lambda: lab)
-    monkeypatch.setattr(handshakes.trust, "of_name", lambda *_: trust.Trust(True))
-    monkeypatch.setattr(handshakes.scripts, "ask", lambda *_, **__: {"pages": list(pages)})
+    monkeypatch.setattr(connection_costs, "lab_server", lambda: lab)
+    monkeypatch.setattr(connection_costs.trust, "of_name", lambda *_: trust.Trust(True))
+    monkeypatch.setattr(connection_costs.scripts, "ask", lambda *_, **__: {"pages": list(pages)})
     with pytest.raises(RunFailed, match=wrong) if wrong else nullcontext():
-        assert handshakes._run_probe(None, {"n": 2, "context": "ssl"}) == {"handshakes": 2}
+        assert connection_costs._run_probe(None, {"n": 2, "context": "ssl"}) == {"handshakes": 2}
 
 
 # ---------------------------------------------------------------- what contexts weigh

@@ -21,7 +21,7 @@ from casebook.charts.listings import Listing
 from casebook.charts.series import assign_colours, gather
 from casebook.charts.timelines import stalls
 from casebook.errors import UsageError
-from casebook.laboratory import machines
+from casebook.laboratory import machine_files
 
 #: The pages that figures stand on: the book's and JupyterLab's, light and dark.
 GROUNDS = ("#ffffff",), ("#14181e", "#121212", "#111111")
@@ -224,7 +224,7 @@ def every_chart() -> dict[str, str]:
         "provenance": charts.provenance(PROVENANCE).html,
         "turns": charts.turns({"one": TURNS}).html,
         "calculator": charts.calculator(OVER_A_LINE).html,
-        "machines": charts.of_machines(machines.all_recorded())[1].html,
+        "machines": charts.of_machines(machine_files.all_recorded())[1].html,
     }
 
 

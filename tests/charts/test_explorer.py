@@ -19,7 +19,7 @@ from casebook.cases.fetching import explorer as case
 from casebook.cases.fetching import modes, phases
 from casebook.cases.fetching.probes import steps
 from casebook.charts import timelines
-from casebook.charts.explorer import as_data
+from casebook.charts.explorer_form import as_data
 from casebook.findings.media import FIGURE
 
 STATIC = places.ROOT / "book" / "_static"

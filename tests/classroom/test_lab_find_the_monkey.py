@@ -6,7 +6,7 @@ import pytest
 from graded import changed, graded, missing, right
 
 from casebook.classroom import grading
-from casebook.classroom.bench import Bench
+from casebook.classroom.grader_runs import Bench
 
 LAB = "find-the-monkey"
 

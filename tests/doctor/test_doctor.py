@@ -22,7 +22,7 @@ from casebook import places
 from casebook.cases import patients
 from casebook.cases.bookstore.store import open_store
 from casebook.cases.certificates.hosts import Handler
-from casebook.cases.fetching import measure, modes, server
+from casebook.cases.fetching import modes, runs, server
 from casebook.stacks import environments, interpreters
 
 INJECTED = """
@@ -696,7 +696,7 @@ def test_what_a_measurement_leaves_undecided_is_measured_with_a_longer_delay(mon
     mode = dataclasses.replace(modes.current(), delay_s=0.01, repeats=1)  # which tells nothing
     monkeypatch.setattr(modes, "current", lambda: mode)
     environment("stage-1-today")
-    undecided = measure.measure("stage-1-today", n=patients.PAGES, client="grequests")
+    undecided = runs.measure("stage-1-today", n=patients.PAGES, client="grequests")
     assert set(undecided["verdict"]) == {"between"}
     assert patients.measured_of(patients.every()["stage-1-today"])[0] == "concurrent"
 

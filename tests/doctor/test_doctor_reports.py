@@ -625,7 +625,7 @@ def test_several_connections_to_a_host_that_speaks_http2_are_named():
             events.append({"is": "begin", "by": "ssl", "http": True} | begun)
             ended = {"h": h, "ok": True, "t": h + 0.5, "ms": 1, "alpn": alpn, "host": "localhost:1"}
             events.append({"is": "end"} | ended)
-        return tls_doctor.counts.counted([each | {"pid": 1, "cpu": 0} for each in events])
+        return tls_doctor.tally.counted([each | {"pid": 1, "cpu": 0} for each in events])
 
     row = {"client": "niquests", "host": "localhost:1", "connections": 5}
     assert counted("h2", 5)["http2"] == [row]

@@ -11,7 +11,7 @@ from here import environment, python_in
 from casebook import stacks
 from casebook.cases.fetching import clients, run_record
 from casebook.cases.fetching.bench import ask_probe
-from casebook.cases.fetching.measure import measure
+from casebook.cases.fetching.runs import measure
 from casebook.errors import RunFailed, UsageError
 from casebook.places import PROBES
 

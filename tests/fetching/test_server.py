@@ -473,7 +473,7 @@ def test_it_keeps_up_with_go_httpbin(both):
     assert median_ratio(lambda one: statistics.quantiles(one["done_s"], n=100)[98]) < 1.3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_clients_that_stood_still_for_two_minutes_are_served(standing_still):
     """The other tests of this file pass meanwhile."""
     lab, sockets, since = standing_still

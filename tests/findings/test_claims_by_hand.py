@@ -16,7 +16,7 @@ from casebook.laboratory.decisions import (
     Decision,
     Window,
 )
-from casebook.laboratory.machines import Machine
+from casebook.laboratory.machine_files import Machine
 from casebook.pages import ledger
 
 

@@ -11,7 +11,7 @@ from test_resting import PAGES, RESTS, made, prose_of
 
 from casebook import cli, places, stacks
 from casebook.findings import reach
-from casebook.laboratory import machines
+from casebook.laboratory import machine_files
 from casebook.pages import resting
 from casebook.pages.contents import Book
 
@@ -35,7 +35,7 @@ ALLOWED = {
 @cache
 def measured_on() -> dict[str, str]:
     """The stacks of each finding, as the machines of the book have it."""
-    findings = (machine.findings for machine in machines.all_recorded())
+    findings = (machine.findings for machine in machine_files.all_recorded())
     return {id: its.get("stack", "") for each in findings for id, its in each.items()}
 
 

@@ -18,9 +18,10 @@ from casebook import places
 from casebook.cases.fetching import trust
 from casebook.errors import BookFailed, FindingsOtherwise
 from casebook.findings import media
-from casebook.laboratory import error_rates, machines
+from casebook.laboratory import error_rates, machine_files
 from casebook.pages import (
     build,
+    building,
     contents,
     execution,
     links,
@@ -29,7 +30,7 @@ from casebook.pages import (
     rendering,
     sphinx_site,
     staleness,
-    upstream,
+    upstream_page,
 )
 from casebook.pages.contents import Book
 from casebook.pages.records import Records
@@ -161,7 +162,7 @@ def written_again(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Book
     verdict |= {"answers": [answer]}
     (again.root / "book" / "upstream.md").write_text("# Upstream\n")
     (again.root / "_toc.yml").write_text(f"{TOC}- file: book/upstream\n")
-    (again.root / upstream.KEPT).write_text(
+    (again.root / upstream_page.KEPT).write_text(
         json.dumps({"asked": "2026-11-23", "verdicts": [verdict]})
     )
     build(again.root)
@@ -270,8 +271,8 @@ def test_the_story_is_measured_and_the_laboratory_is_shown_from_a_file(scratch: 
     folder = scratch.root / "data" / "machines"
     folder.mkdir()
     answer = {"asked": ["x"], "answer": 1}
-    machine = machines.Machine("m", {"processor": "A chip", "cores": 2}, [answer])
-    machines.save(machine, folder / f"m{machines.SUFFIX}")
+    machine = machine_files.Machine("m", {"processor": "A chip", "cores": 2}, [answer])
+    machine_files.save(machine, folder / f"m{machine_files.SUFFIX}")
 
     def of_here() -> list[bool]:
         return [not scratch.machine_of(path) for path in (one, two)]
@@ -281,6 +282,13 @@ def test_the_story_is_measured_and_the_laboratory_is_shown_from_a_file(scratch: 
     assert of_here() == [True, False]
     assert "A chip, 2 cores" in page(scratch, "two") and "A chip" not in page(scratch, "one")
     assert "Laboratory" in origin_notes.of_the_book(scratch)
+    assert building.is_up_to_date(scratch)
+    for name in ("one", "two"):  # measured here; shown from the file
+        source = contents.read(scratch.root / "notebooks" / f"{name}.ipynb")
+        write(scratch.root, name, "print('otherwise')")
+        assert not building.is_up_to_date(scratch)
+        nbformat.write(source, scratch.root / "notebooks" / f"{name}.ipynb")
+        assert building.is_up_to_date(scratch)
     build(scratch.root, everything=True)
     assert of_here() == [True, True] and "A chip" not in page(scratch, "two")
     # What was measured here once stays so, also when it has to be measured again.

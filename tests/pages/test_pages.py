@@ -27,13 +27,12 @@ from casebook.findings.sentences import Sentence
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
 from casebook.pages import address as addresses
 from casebook.pages import (
-    contents,
+    building,
     execution,
     permanent,
     records,
     rendering,
     resting,
-    staleness,
 )
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
@@ -146,17 +145,16 @@ def tab(browser: Browser) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def site(pytestconfig: pytest.Config) -> Path:
-    """The folder of the built book, brought up to date first: by `make test-all` whatever it takes.
-    `make test` executes no chapter: it writes the pages anew where only they have changed, and
-    skips where a chapter has.
+    """The folder of the built book, brought up to date first.
+
+    Where every chapter has run as it is, the pages alone are written anew. Where one has not,
+    `make test-all` builds the book, and `make test`, which executes no chapter, skips.
     """
-    if "not slow" not in pytestconfig.getoption("markexpr"):
-        return pages.build().parent
     book = Book(places.ROOT)
-    surroundings = staleness.of_surroundings(book)
-    for path in book.notebooks():
-        if not book.has_run(path, staleness.of_notebook(contents.read(path), surroundings)):
+    if not building.is_up_to_date(book):
+        if "not slow" in pytestconfig.getoption("markexpr"):
             pytest.skip("there is no built book of these files: `make book`, or `make test-all`")
+        return pages.build().parent
     chapters = execution.chapters(book)
     first_page, problems = rendering.render(book, chapters, records.collect(book, chapters))
     assert problems == []

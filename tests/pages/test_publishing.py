@@ -19,7 +19,7 @@ from casebook import places
 from casebook.cases.fetching import explorer
 from casebook.charts import card
 from casebook.errors import BookFailed
-from casebook.pages import address, build, contents, permanent, publishing, scripts
+from casebook.pages import address, build, chapter_scripts, contents, permanent, publishing
 
 PUBLISHED = "https://owner.github.io/book/"
 PAGE = """<!doctype html><html><head>
@@ -412,7 +412,7 @@ AWAITS = "import asyncio\nasync def book(i):\n    await asyncio.sleep(0)\n    re
     "path", sorted(places.NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem
 )
 def test_each_chapter_is_a_script(path: Path) -> None:
-    text = scripts.script_of(contents.read(path), path)
+    text = chapter_scripts.script_of(contents.read(path), path)
     compile(text, path.name, "exec")
     assert path.with_suffix(".py").name in text
 
@@ -432,7 +432,7 @@ def test_a_script_does_and_shows_what_the_notebook_does(tmp_path: Path) -> None:
     notebook.cells = [nbformat.v4.new_markdown_cell("# A *title*\n\nWords.\n\n- more")]
     notebook.cells += map(nbformat.v4.new_code_cell, cells)
     script = tmp_path / "chapter.py"
-    script.write_text(scripts.script_of(notebook, tmp_path / "chapter.ipynb"))
+    script.write_text(chapter_scripts.script_of(notebook, tmp_path / "chapter.ipynb"))
     ipython = Path(sys.executable).with_name("ipython")
     # Unbuffered, so that a pipe gets the lines in the order in which a terminal would.
     env = os.environ | {"HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}

@@ -21,7 +21,7 @@ import pandas as pd
 
 from casebook.cases.bookstore import frames, quic
 from casebook.cases.bookstore.readers import H1, H2, SCRIPTS
-from casebook.cases.fetching.measure import measure
+from casebook.cases.fetching.runs import measure
 from casebook.cases.fetching.server import certificates
 from casebook.errors import RunFailed
 from casebook.laboratory import scripts

@@ -19,7 +19,7 @@ import pandas as pd
 
 from casebook import words
 from casebook.cases.bookstore import opening, readers, stock, store
-from casebook.cases.bookstore.line import capacity, chains, ends, visits, wire
+from casebook.cases.bookstore.line import chains, ends, feasibility, visits, wire
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, rounds
 from casebook.laboratory.experiment import Experiment
@@ -382,8 +382,8 @@ _OVER = Experiment(
         ),
         stock.FILE,
     ),
-    lacks=capacity.not_here,
-    tells=capacity.told,
+    lacks=feasibility.not_here,
+    tells=feasibility.told,
     draws=visits.draws,
 )
 
@@ -397,6 +397,6 @@ _AGAIN = Experiment(
         *digests.executed(readers.SCRIPTS / "connects.py"),
         stock.FILE,
     ),
-    lacks=capacity.not_here,
-    tells=capacity.told,
+    lacks=feasibility.not_here,
+    tells=feasibility.told,
 )

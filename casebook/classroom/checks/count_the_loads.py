@@ -12,8 +12,8 @@ from typing import Any
 
 from casebook import words
 from casebook.classroom import opens, prediction, room
-from casebook.classroom.bench import Bench
-from casebook.classroom.report import Report, of_machine, picked
+from casebook.classroom.grade_report import Report, of_machine, picked
+from casebook.classroom.grader_runs import Bench
 from casebook.classroom.witness import World
 
 LAB = "count-the-loads"

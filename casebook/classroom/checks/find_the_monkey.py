@@ -9,8 +9,8 @@ from typing import Any
 from casebook import places
 from casebook.cases.fetching import analysis
 from casebook.classroom import prediction, room
-from casebook.classroom.bench import Bench
-from casebook.classroom.report import Report, of_machine, picked
+from casebook.classroom.grade_report import Report, of_machine, picked
+from casebook.classroom.grader_runs import Bench
 from casebook.classroom.witness import World
 from casebook.errors import RunFailed
 from casebook.stacks import digests

@@ -12,8 +12,8 @@ from typing import Any
 
 from casebook.cases.bookstore import readers, stock, store, visiting
 from casebook.classroom import prediction, room
-from casebook.classroom.bench import Bench
-from casebook.classroom.report import Report, of_machine, picked
+from casebook.classroom.grade_report import Report, of_machine, picked
+from casebook.classroom.grader_runs import Bench
 
 LAB = "one-slow-book"
 STACK = "h2-today"

@@ -12,8 +12,8 @@ from typing import Any
 from casebook import places, stacks
 from casebook.cases.fetching import observations
 from casebook.classroom import prediction, room
-from casebook.classroom.bench import Bench
-from casebook.classroom.report import Report
+from casebook.classroom.grade_report import Report
+from casebook.classroom.grader_runs import Bench
 from casebook.classroom.witness import World
 from casebook.errors import RunFailed
 

@@ -18,7 +18,7 @@ from tls_doctor.basis import (
     UNPATCHED,
     UNSEEN,
 )
-from tls_doctor.counts import (
+from tls_doctor.tally import (
     at_once,
     counted,
     is_broken,

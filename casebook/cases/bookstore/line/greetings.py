@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from casebook.cases.bookstore.line import capacity, chains
+from casebook.cases.bookstore.line import chains, feasibility
 from casebook.cases.bookstore.line.visits import WITH_LIBRARIES
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import rounds
@@ -125,6 +125,6 @@ _GREET = Experiment(
     Path(__file__).parent / "greet.py",
     _figures,
     within_s=120,
-    lacks=capacity.not_here,
-    tells=capacity.told,
+    lacks=feasibility.not_here,
+    tells=feasibility.told,
 )

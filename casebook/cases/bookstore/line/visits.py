@@ -18,10 +18,10 @@ from typing import Any
 import pandas as pd
 
 from casebook.cases.bookstore import opening, readers, stock
-from casebook.cases.bookstore.line import capacity, ends, wire
-from casebook.cases.bookstore.line.capacity import STACK
+from casebook.cases.bookstore.line import ends, feasibility, wire
+from casebook.cases.bookstore.line.feasibility import STACK
 from casebook.errors import NotInFile, RunFailed, UsageError
-from casebook.laboratory import beside, measurements, rounds
+from casebook.laboratory import measurements, reservation, rounds
 from casebook.laboratory.decisions import HOLDS, ratio
 from casebook.laboratory.experiment import Experiment, runnable
 from casebook.laboratory.rounds import as_list
@@ -213,7 +213,7 @@ def lines_at_once() -> int:
     """
     if not measurements.in_build() or environments.is_another_machine():
         return 1
-    if capacity.not_here() or not runnable([STACK]):
+    if feasibility.not_here() or not runnable([STACK]):
         return 1
     question = ratio("round_trips", "together", "alone", by="control", below=1.1)
     try:
@@ -229,7 +229,7 @@ def control() -> pd.DataFrame:
     Returns two rows a visit, with the columns control ("alone" or "together"), repeat (the number
     of the visit), label and round_trips, the median of the lines. Raises RunFailed.
     """
-    with beside.exclusive():
+    with reservation.exclusive():
         single = [_control("alone", 1)]
         parallel = rounds.side_by_side(lambda line: _control("together", line), LINES, LINES)
     rows = pd.concat(
@@ -430,7 +430,7 @@ _OVER = Experiment(
         ),
         stock.FILE,
     ),
-    lacks=capacity.not_here,
-    tells=capacity.told,
+    lacks=feasibility.not_here,
+    tells=feasibility.told,
     draws=draws,
 )

@@ -23,10 +23,10 @@ from .basis import (
     UNPATCHED,
 )
 from .blocking import PATCHES
-from .counts import is_shared, wanting
 from .libraries import LIBRARIES, taken_by
 from .loads import judged_rows
-from .words import readable, several, times
+from .tally import is_shared, wanting
+from .wording import readable, several, times
 
 CHAPTERS = {
     2: ("02_all_at_once", "All at once"),

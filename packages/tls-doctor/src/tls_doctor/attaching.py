@@ -12,7 +12,7 @@ from .advice import chapter
 from .basis import Trouble, clock
 from .heartbeat import RESTS
 from .loads import LOADS
-from .words import readable, short, told, wrapped
+from .wording import readable, short, told, wrapped
 
 #: Where the standard library waits for a reply or a handshake.
 READS = ("read", "recv", "recv_into", "readinto", "do_handshake")

@@ -25,7 +25,7 @@ from .basis import (
 )
 from .clients import EVENTLETS, STANDARD, WAYS, Aiohttp, Way, own_adapters, topmost
 from .left_behind import bring, injected, is_library, loaded, provider, urllib3_module
-from .words import told
+from .wording import told
 
 #: Event loops that patch, and the line that does it.
 PATCHES = {

@@ -7,18 +7,18 @@ import os
 import re
 import sys
 
-from .again import run_again
 from .attaching import attach, attach_text
 from .basis import FAILS, NUMBERS, OWN_FILE, VERSION, Trouble, defaults
 from .examination import examine, examine_apart
 from .judging import judge
+from .own_server import serve
 from .report import annotations, text_of
+from .rerun import run_again
 from .running import console_script, run_apart, run_program
 from .schema import schema
-from .server import serve
 from .trying import try_change
 from .which_http import parts_of
-from .words import say
+from .wording import say
 
 
 def parse(arguments):

@@ -15,12 +15,12 @@ from .importing import TooLong, end_after, import_program, trouble_of
 from .judging import judge
 from .left_behind import is_installed, loaded, openssl, provides
 from .loads import Watch, certificates_of_a_load, check_loads, cost_of_a_load
+from .own_server import Server, dismiss, needed, start_server
 from .probes import KNOWN
 from .processes import begin, end_group
 from .report import text_of
-from .server import Server, dismiss, needed, start_server
 from .which_http import check_http
-from .words import say
+from .wording import say
 
 
 def examine_apart(spec):

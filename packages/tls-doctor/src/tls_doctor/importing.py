@@ -7,7 +7,7 @@ import signal
 import sys
 
 from .basis import OWN_FILE, PY2
-from .words import short, told
+from .wording import short, told
 
 
 class TooLong(BaseException):

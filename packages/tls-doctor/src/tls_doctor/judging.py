@@ -27,14 +27,14 @@ from .basis import (
     UNSEEN,
 )
 from .blocking import PATCHES
-from .counts import (
+from .probes import KNOWN
+from .tally import (
     is_broken,
     verdict_on,
     verdict_on_contexts,
     verdict_on_handshakes,
     verdict_on_loop,
 )
-from .probes import KNOWN
 
 #: What is advised first.
 RISKS_NOTHING = ("connection-close", "keep-one", "larger-pool")

@@ -5,7 +5,7 @@ from __future__ import division, print_function
 import os
 import sys
 
-from .words import readable
+from .wording import readable
 
 #: What a report names the provider of: (what, module, attribute).
 PROVIDED = (

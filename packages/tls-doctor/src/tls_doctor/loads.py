@@ -9,7 +9,7 @@ import sys
 from .basis import OWN_FILE, TURNS, clock, cpu_clock
 from .clients import WAYS, own_adapters, topmost
 from .left_behind import bring, is_library, loaded
-from .words import readable, short, told
+from .wording import readable, short, told
 
 LOADS = ("load_verify_locations", "set_default_verify_paths")
 

@@ -37,12 +37,12 @@ import time
 import weakref
 
 from .basis import OWN_FILE, OWN_TLS, PY2, clock
-from .counts import CONTEXTS_FROM, KEPT_FROM, counted
 from .heartbeat import Beats, Greenlets, Heartbeat, Turns
 from .left_behind import is_library, is_package, own_context
 from .libraries import is_decorator
 from .loads import caller
-from .words import readable, short, told
+from .tally import CONTEXTS_FROM, KEPT_FROM, counted
+from .wording import readable, short, told
 
 #: The clients that the doctor knows, as their packages are called.
 KNOWN = {

@@ -5,7 +5,6 @@ from __future__ import division, print_function
 import re
 
 from .advice import injected_by
-from .again import again_lines
 from .basis import (
     BLOCKED,
     CANNOT_TELL,
@@ -19,8 +18,9 @@ from .basis import (
     REPEATED,
     UNSEEN,
 )
-from .counts import limit_near
-from .words import several, span, times, wrapped
+from .rerun import again_lines
+from .tally import limit_near
+from .wording import several, span, times, wrapped
 
 ILL = (BLOCKED, REPEATED, HELD_UP, ONE_AT_A_TIME, ONE_FOR_EACH)
 WELL = (FREE, ONCE, NOT_IN_A_ROW)

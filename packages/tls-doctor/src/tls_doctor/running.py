@@ -9,16 +9,16 @@ import signal
 import sys
 import time
 
-from .again import apply_first, to_apply
 from .basis import OWN_FILE, PY2, REPEATED, Trouble, clock
-from .counts import counted, verdict_on
 from .examination import look_after
 from .left_behind import is_library
+from .own_server import dismiss, start_server
 from .probes import Probes, process_ms
 from .processes import begin
-from .server import dismiss, start_server
+from .rerun import apply_first, to_apply
+from .tally import counted, verdict_on
 from .trying import try_changes
-from .words import readable, short, told
+from .wording import readable, short, told
 
 #: After so many events of one process nothing more is written.
 MOST_EVENTS = 400000

@@ -10,10 +10,10 @@ import json
 import os
 
 from .basis import CERTIFICATE, HOST, ITS_OWN, PY2, clock
-from .counts import at_once, is_shared, wanting
 from .left_behind import bring, loaded
 from .probes import Probes, process_ms
 from .processes import begin
+from .tally import at_once, is_shared, wanting
 
 #: How many connections at most are made again, and how long that may take.
 MOST_AGAIN = 50

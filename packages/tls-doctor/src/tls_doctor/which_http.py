@@ -5,7 +5,7 @@ from __future__ import division, print_function
 from .basis import MOST_REQUESTS, clock
 from .clients import WAYS, GeventHttpClient, Httpx, Way, topmost
 from .left_behind import bring
-from .words import say, told
+from .wording import say, told
 
 HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
 

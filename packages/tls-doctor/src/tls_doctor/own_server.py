@@ -11,7 +11,7 @@ import time
 from .basis import CERTIFICATE, HOST, KEY, PY2, Trouble
 from .left_behind import own_context
 from .processes import begin, end_group
-from .words import told
+from .wording import told
 
 
 def start_server():

@@ -197,7 +197,7 @@ def steadiness(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Summarise when answers were measured, and how steady the machine was meanwhile.
 
     Parameters:
-        answers: with measured_at and the columns of laboratory/machine.py.
+        answers: with measured_at and the columns of laboratory/conditions.py.
 
     Returns fields of ABOUT: saved_at; measured_from and measured_to; unit_ms, the first, the fifth
     and the ninth decile of the time that the unit of work took, in ms; steal_s, the seconds that

@@ -1,9 +1,9 @@
 """Who holds the thread: the turns of some observed runs, to step through, line by line.
 
-A reader steps through them with casebook/charts/turns.js, which comes with the picture, so that it
-works in the book, from a folder and in JupyterLab. It begins at the first turn, and draws a run as
-far as it has been stepped through. Without it, each run is drawn whole and shows its deciding
-moment: the longest wait.
+A reader steps through them with casebook/charts/turn_stepper.js, which comes with the picture, so
+that it works in the book, from a folder and in JupyterLab. It begins at the first turn, and draws a
+run as far as it has been stepped through. Without it, each run is drawn whole and shows its
+deciding moment: the longest wait.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _SHORTEST_S = 0.0002
 
 _JS = Path(__file__).with_suffix(".js")
 
-#: What a row does, in the words of the picture. The keys are those of turns.js.
+#: What a row does, in the words of the picture. The keys are those of turn_stepper.js.
 _STATES = {
     "not": "not begun",
     RUNS: "has the thread",
@@ -203,7 +203,7 @@ class _Run:
         return f"{words.capital(self.label)}: {sentence[0].lower()}{sentence[1:]}"
 
     def as_data(self) -> dict[str, Any]:
-        """Return the input of turns.js: the steps, each with the state and the place of each row.
+        """Return the input of turn_stepper.js: the steps, with the state and the place of each row.
         The last one also says how long all of them took.
         """
         steps = [

@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from casebook import places, stacks
 from casebook.cases.many.jobs import STACK
 from casebook.errors import RunFailed, ServerFailed, UsageError
-from casebook.laboratory import machines, measurements
+from casebook.laboratory import machine_files, measurements
 from casebook.stacks import environments
 
 _PROBE = Path(__file__).parent / "probes" / "on_workers.py"
@@ -226,12 +226,12 @@ def save(address: str, keys: Keys | None, path: Path) -> Iterator[tuple[str, Pat
             continue
         number += 1
         target = path.with_name(
-            f"{path.name.removesuffix(machines.SUFFIX)}-{number}{machines.SUFFIX}"
+            f"{path.name.removesuffix(machine_files.SUFFIX)}-{number}{machine_files.SUFFIX}"
         )
         draft = target.with_name(f".{target.name}.{os.getpid()}.part")
         draft.write_bytes(answer.file)
         try:
-            label = machines.read(draft).label
+            label = machine_files.read(draft).label
             draft.replace(target)
         finally:
             draft.unlink(missing_ok=True)

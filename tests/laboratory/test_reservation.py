@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from casebook import places
-from casebook.laboratory import beside, rounds
+from casebook.laboratory import reservation, rounds
 
 pytestmark = pytest.mark.usefixtures("locks_of_our_own")
 
@@ -19,7 +19,7 @@ LONG_S, SHORT_S = 30, 0.3
 class Measuring:
     """A thread that measures until it may end; `begun` once it does, at once or later."""
 
-    def __init__(self, how=beside.shared, at_once=True):
+    def __init__(self, how=reservation.shared, at_once=True):
         self.ready, self.begun, self.may_end = (threading.Event() for _ in range(3))
         self._thread = threading.Thread(target=self._measure, args=[how])
         self._thread.start()
@@ -44,9 +44,9 @@ import sys
 from pathlib import Path
 from casebook import places
 places.LOCAL = Path(sys.argv[1])
-from casebook.laboratory import beside
+from casebook.laboratory import reservation
 print("ready", flush=True)
-with getattr(beside, sys.argv[2])():
+with getattr(reservation, sys.argv[2])():
     print("begun", flush=True)
     sys.stdin.readline()
 """
@@ -68,19 +68,19 @@ class Process(Measuring):
 
 
 def test_what_counts_is_measured_side_by_side():
-    first = Measuring(beside.shared, at_once=True)
-    second = Measuring(beside.shared, at_once=True)
+    first = Measuring(reservation.shared, at_once=True)
+    second = Measuring(reservation.shared, at_once=True)
     first.end()
     second.end()
 
 
-@pytest.mark.parametrize("how", [beside.shared, beside.exclusive])
+@pytest.mark.parametrize("how", [reservation.shared, reservation.exclusive])
 @pytest.mark.parametrize("build", ["", "1"])
 def test_nothing_is_measured_beside_a_clock_and_a_reader_is_told_but_no_page(
     build, how, monkeypatch, capsys
 ):
     monkeypatch.setenv("CASEBOOK_BUILD", build)
-    alone = Process(beside.exclusive, at_once=True)
+    alone = Process(reservation.exclusive, at_once=True)
     other = Measuring(how, at_once=False)
     alone.end()
     other.end()
@@ -88,9 +88,9 @@ def test_nothing_is_measured_beside_a_clock_and_a_reader_is_told_but_no_page(
 
 
 def test_who_waits_to_be_alone_is_not_overtaken():
-    first = Measuring(beside.shared, at_once=True)
-    alone = Measuring(beside.exclusive, at_once=False)
-    later = Measuring(beside.shared, at_once=False)
+    first = Measuring(reservation.shared, at_once=True)
+    alone = Measuring(reservation.exclusive, at_once=False)
+    later = Measuring(reservation.shared, at_once=False)
     first.end()
     assert alone.begun.wait(LONG_S)
     assert not later.begun.wait(SHORT_S)
@@ -99,21 +99,21 @@ def test_who_waits_to_be_alone_is_not_overtaken():
 
 
 def test_the_rounds_of_a_clock_do_not_wait_for_each_other():
-    with beside.exclusive(), beside.shared(), beside.exclusive():
-        other = Process(beside.shared, at_once=False)
+    with reservation.exclusive(), reservation.shared(), reservation.exclusive():
+        other = Process(reservation.shared, at_once=False)
     other.end()
 
 
 def test_a_thread_of_what_is_alone_does_not_wait_for_it():
-    with beside.exclusive():
-        first = Measuring(beside.shared, at_once=True)
+    with reservation.exclusive():
+        first = Measuring(reservation.shared, at_once=True)
         first.end()
     # It is still alone until the last of its threads is done.
     ended = threading.Event()
 
     def alone_with_a_guest():
-        with beside.exclusive():
-            guests.append(Measuring(beside.shared, at_once=True))
+        with reservation.exclusive():
+            guests.append(Measuring(reservation.shared, at_once=True))
         ended.set()
 
     guests: list[Measuring] = []
@@ -132,7 +132,7 @@ def test_rounds_side_by_side_run_so_many_at_a_time_and_keep_their_order():
 
     def measure(repeat):
         together.wait(LONG_S)  # breaks unless three are here at the same time
-        with beside.shared():
+        with reservation.shared():
             least.append(repeat)
         return 10 * repeat
 
@@ -148,18 +148,18 @@ def test_one_at_a_time_is_in_this_very_thread():
 def test_rounds_side_by_side_do_not_wait_for_who_waits_to_be_alone():
     """They have the lock of the thread that takes them, and none of their own."""
     others: list[Measuring] = []
-    together = threading.Barrier(2, lambda: others.append(Measuring(beside.exclusive, False)))
+    together = threading.Barrier(2, lambda: others.append(Measuring(reservation.exclusive, False)))
 
     def measure(repeat):
         if repeat < 3:
             together.wait(LONG_S)
-        with beside.shared():
-            return beside.is_alone()
+        with reservation.shared():
+            return reservation.is_alone()
 
     assert rounds.side_by_side(measure, 4, 2) == [False] * 4
     others[0].end()
-    with beside.exclusive():
-        assert rounds.side_by_side(lambda _: beside.is_alone(), 2, 2) == [True, True]
+    with reservation.exclusive():
+        assert rounds.side_by_side(lambda _: reservation.is_alone(), 2, 2) == [True, True]
 
 
 def test_the_first_round_that_failed_is_what_is_raised_and_no_more_begin():

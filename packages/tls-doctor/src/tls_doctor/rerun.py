@@ -7,10 +7,10 @@ import sys
 
 from .basis import DOES_NOT_APPLY, ITS_OWN
 from .blocking import PATCHES
-from .counts import is_shared
 from .left_behind import is_library
 from .probes import says_close
-from .words import say, several, wrapped
+from .tally import is_shared
+from .wording import say, several, wrapped
 
 #: More than a program has threads, or hosts.
 PLACES = 1000

@@ -1,4 +1,4 @@
-/* Steps through the turns of a run (casebook/charts/turns.py). It comes with each such picture, also
+/* Steps through the turns of a run (casebook/charts/turn_stepper.py). It comes with each such picture, also
    into JupyterLab, so it finds those that are not alive yet. */
 (() => {
   const make = (tag, css, text) => {

@@ -27,7 +27,7 @@ from casebook.cases.bookstore.visiting import Host, Visit
 from casebook.cases.fetching import modes
 from casebook.cases.fetching.server import relay
 from casebook.errors import UsageError
-from casebook.laboratory import elsewhere, machines, measurements, reference, rounds
+from casebook.laboratory import elsewhere, machine_files, measurements, reference, rounds
 from casebook.laboratory.experiment import can_run
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.rounds import as_list, in_turns
@@ -148,7 +148,9 @@ def record() -> None:
 
 def without_many_arrivals(answer: dict[str, Any]) -> dict[str, Any]:
     """Drop the arrivals of a visit to more than FEW books; any other answer stays as it is."""
-    is_long = "arrivals" in answer and machines.is_number(answer.get("n")) and answer["n"] > FEW
+    is_long = (
+        "arrivals" in answer and machine_files.is_number(answer.get("n")) and answer["n"] > FEW
+    )
     return answer | {"arrivals": []} if is_long else answer
 
 

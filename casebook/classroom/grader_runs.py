@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from casebook import places, stacks
 from casebook.errors import NotGraded
-from casebook.laboratory import experiment, machines, measurements
+from casebook.laboratory import experiment, machine_files, measurements
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ OWN = "stage-0"
 
 def files() -> list[Path]:
     """Return the machine files that come with the labs: the graders' runs on other machines."""
-    return sorted((places.ROOT / "classroom" / "machines").glob(f"*{machines.SUFFIX}"))
+    return sorted((places.ROOT / "classroom" / "machines").glob(f"*{machine_files.SUFFIX}"))
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Bench:
     """
 
     script: Path
-    file: machines.Machine | None = None
+    file: machine_files.Machine | None = None
     #: Whether a stack runs here, by name, as it was when it was first asked.
     _runs: dict[str, bool] = field(default_factory=dict)
 
@@ -125,11 +125,12 @@ class Bench:
         return measurements.asked_of(self.script, *map(stacks.get, names), parameters)
 
     @cached_property
-    def _machines(self) -> list[machines.Machine]:
+    def _machines(self) -> list[machine_files.Machine]:
         if self.file:
             return [self.file]
         return sorted(
-            map(machines.read, files()), key=lambda machine: machines.unlikeness(machine.about)
+            map(machine_files.read, files()),
+            key=lambda machine: machine_files.unlikeness(machine.about),
         )
 
     def _unanswered(self, names: list[str]) -> NotGraded:
