@@ -207,8 +207,9 @@ def join(words: Iterable[str]) -> str:
 
 
 def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Group second words by their first ones, in order of appearance: verdicts and the stacks of
-    each.
+    """Group second words by their first ones, in order of appearance.
+
+    The words are verdicts and the stacks of each.
     """
     groups: dict[str, list[str]] = {}
     for first, second in pairs:

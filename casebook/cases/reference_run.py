@@ -9,6 +9,7 @@ from casebook.cases import patients
 from casebook.cases.bookstore import timed_visits
 from casebook.cases.certificates import connection_costs, counts, loading
 from casebook.cases.fetching import (
+    bindings,
     explorer,
     modes,
     near_limit,
@@ -86,9 +87,7 @@ NOTE = (
 
 
 def _loading() -> None:
-    """Measure what of chapter 10 has to stand in where a Python, a C compiler, valgrind or Linux is
-    missing.
-    """
+    """Measure what chapter 10 shows in place of a missing Python, C compiler, valgrind or Linux."""
     frames = {
         "loads": loading.measure(list(loading.RECORDED), loading.RECORDED, decisions.LOOKS[0]),
         "handshakes": connection_costs.measure(repeats=modes.FULL.repeats),
@@ -104,6 +103,7 @@ APART: dict[str, Callable[[], object]] = {
     "loading": _loading,
     "bookstore": timed_visits.record,
     "verdicts": verdicts_under_load.record,
+    "bindings": bindings.record,
     "explorer": lambda: explorer.measure(explorer.everything()),
 }
 
@@ -183,8 +183,10 @@ def record(only: list[str] | None = None) -> None:
 
 
 def complete() -> None:
-    """Measure what no quick build does, for a machine file: ten thousand pages, and every program
-    that the doctor's chapter examines. Takes some ten minutes; raises what they raise.
+    """Measure what no quick build does, for a machine file.
+
+    Ten thousand pages, and every program that the doctor's chapter examines. Takes some ten
+    minutes; raises what they raise.
     """
     os.environ["CASEBOOK_MODE"] = modes.FULL.name
     large.measure()

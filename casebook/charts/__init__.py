@@ -18,6 +18,7 @@ verdict_matrix(frame)            a row for each stage, a column for each Python
 timeline(observations)           when each request waited, and when nothing moved
 explorer(timelines)              the preface's, to choose among
 capacity(costs, price, title)    machines and money for a job, by a model
+bindings(runs)                   where names point after each import, and who waits for a page
 turns(runs)                      who holds the thread, to step through
 calculator(visits)               how long a visit takes by the law, and what was measured
 arrivals(frame)                  when each of some books came
@@ -39,6 +40,7 @@ recorded passes for live.
 
 from casebook.charts.against import against
 from casebook.charts.arrivals import arrivals
+from casebook.charts.binding_stepper import bindings
 from casebook.charts.calculator import calculator
 from casebook.charts.capacity_calculator import capacity
 from casebook.charts.dots import dots
@@ -58,6 +60,7 @@ __all__ = [
     "ProfilePage",
     "against",
     "arrivals",
+    "bindings",
     "calculator",
     "capacity",
     "cures",

@@ -13,9 +13,10 @@ SAID = 1000
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that points are given for. measured: what was found, in words; hint: where to look
-    next, empty if nothing is missing; graded: False if this machine cannot tell, and then nothing
-    is given and nothing is taken.
+    """One thing that points are given for.
+
+    measured: what was found, in words; hint: where to look next, empty if nothing is missing;
+    graded: False if this machine cannot tell, and then nothing is given and nothing is taken.
     """
 
     what: str
@@ -53,14 +54,17 @@ class Report:
         self.progress(total)
 
     def leave(self, label: str, total: int, needs: str) -> None:
-        """Add an item that cannot be graded here. needs: the stack that the student's own code has
-        to run in, of which another machine's measurement says nothing.
+        """Add an item that cannot be graded here.
+
+        needs: the stack that the student's own code has to run in, of which another machine's
+        measurement says nothing.
         """
         reason = f"not graded here: your code has to run in {needs}, which this machine cannot"
         self.items.append(Item(label, 0, total, reason, graded=False))
 
     @property
     def points(self) -> int:
+        """Return the points of all items."""
         return sum(item.points for item in self.items)
 
     @property
@@ -79,6 +83,7 @@ class Report:
         return f"{self.points} of {self.of} points{suffix}"
 
     def as_json(self) -> dict[str, Any]:
+        """Return the report as JSON, with its text."""
         content = {"lab": self.lab, "items": [asdict(item) for item in self.items]}
         content |= {"notes": self.notes, "stopped": self.stopped, "text": self.text()}
         return content | {"points": self.points, "of": self.of, "not_graded": self.not_graded}

@@ -44,8 +44,9 @@ class Bench:
     _runs: dict[str, bool] = field(default_factory=dict)
 
     def can_run(self, *names: str) -> bool:
-        """Check whether all of these stacks run here. If one does not, a line on standard error
-        says why.
+        """Check whether all of these stacks run here.
+
+        If one does not, a line on standard error says why.
         """
         for name in names:
             if name not in self._runs:
@@ -53,8 +54,9 @@ class Bench:
         return all(self._runs[name] for name in names)
 
     def room(self, *names: str) -> str:
-        """Return the stack in which to run what needs no package: the first of these, or the book's
-        own Python if one of them does not run here.
+        """Return the stack in which to run what needs no package.
+
+        That is the first of these, or the book's own Python if one of them does not run here.
         """
         return names[0] if self.can_run(*names) else OWN
 
@@ -91,8 +93,9 @@ class Bench:
         convert: Callable[[dict[str, Any]], T],
         **required: Any,
     ) -> T:
-        """Draw the parameters of a run by lot: fresh ones, or, if a machine file is asked, some
-        that it answers.
+        """Draw the parameters of a run by lot.
+
+        They are fresh ones or, if a machine file is asked, some that it answers.
 
         convert: makes them from the parameters stored there, and raises anything if it cannot;
         required: the values that those must have.
@@ -117,7 +120,7 @@ class Bench:
         raise self._unanswered(names)
 
     def _measure(
-        self, names: list[str], parameters: dict[str, Any], measure: Callable[[], dict[str, Any]]
+        self, _names: list[str], _parameters: dict[str, Any], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
         return measure()
 
@@ -156,8 +159,9 @@ class Recording(Bench):
 
 
 def _read(read: Callable[[dict[str, Any]], dict[str, Any]], answer: dict[str, Any]) -> Any:
-    """Return what a lab reads of an answer; None if it is no answer: a file may come from a
-    stranger.
+    """Return what a lab reads of an answer; None if it is none.
+
+    A machine file may come from a stranger.
     """
     try:
         return read(answer["answer"])

@@ -50,8 +50,9 @@ def grade(lab: str, submission: Path, file: Path | None = None) -> Report:
 
 
 def recorded() -> list[dict[str, object]]:
-    """Return this machine's answers to all that the labs may ask, as in a machine file. Raises the
-    error of an environment that cannot be made: a file is whole or none.
+    """Return this machine's answers to all that the labs may ask, as in a machine file.
+
+    Raises the error of an environment that cannot be made: a file is whole or none.
     """
     answers: list[dict[str, object]] = []
     for lab in LABS:

@@ -18,6 +18,7 @@ import pandas as pd
 from casebook import places, words
 from casebook.cases.fetching import analysis, run_record
 from casebook.errors import UsageError
+from casebook.findings.finding import Finding
 from casebook.laboratory import elsewhere
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window
 from casebook.laboratory.machine_files import Machine
@@ -70,16 +71,12 @@ class Row:
         return self.rank > ALIKE
 
 
-def windows(claims: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
-    """Return what the findings on a clock ask for, as text, by id and sentence without its numbers.
-
-    Parameters:
-        claims: records as in claims.json.
-    """
+def windows(findings: Iterable[Finding]) -> dict[tuple[str, str], str]:
+    """Return what findings on a clock ask for, as text, by id and sentence without its numbers."""
     return {
-        (claim["id"], _without_numbers(claim["statement"])): claim["window"]
-        for claim in claims
-        if claim.get("window")
+        (finding.id, _without_numbers(finding.statement)): finding.window
+        for finding in findings
+        if finding.window
     }
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from casebook import places, spans
+from casebook.build import in_build, not_a_measurement
 from casebook.errors import CasebookError, NotInFile, RunFailed, ServerFailed, VisitFailed
 from casebook.laboratory import conditions, progress, reservation, scripts
 from casebook.stacks import Stack, commands, digests, environments
@@ -51,6 +52,7 @@ def commit() -> str:
         return "unknown"
 
 
+@not_a_measurement
 def _git(*arguments: str) -> str:
     """Return what git says of this checkout. Raises RunFailed."""
     return commands.output(["git", *arguments], "git", 60, os.environ, folder=places.ROOT)
@@ -301,11 +303,6 @@ def of_class(kind: type, stored: dict[str, Any]) -> dict[str, Any]:
     """Select the fields of a dataclass from what is stored."""
     names = {field.name for field in fields(kind)}
     return {name: value for name, value in stored.items() if name in names}
-
-
-def in_build() -> bool:
-    """Check whether this is the kernel of a build, and not a reader's."""
-    return os.environ.get("CASEBOOK_BUILD") == "1"
 
 
 def load(key: str) -> dict[str, Any] | None:

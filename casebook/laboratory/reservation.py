@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import TextIO
 
-from casebook import places, spans
+from casebook import build, places, spans
 from casebook.laboratory import progress
 
 #: The kind of lock that this context holds: fcntl.LOCK_SH, fcntl.LOCK_EX, or 0 for none.
@@ -118,7 +118,7 @@ def _acquire(lock: TextIO, kind: int) -> None:
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        if os.environ.get("CASEBOOK_BUILD") != "1":
+        if not build.in_build():
             print("waiting: something else is being measured here", file=sys.stderr, flush=True)
         progress.tell_build(f"waits{_for_whom()}")
         fcntl.flock(lock, kind)

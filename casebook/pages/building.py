@@ -75,7 +75,7 @@ def build(
     collected = records.collect(book, chapters)
     first_page, problems = rendering.render(book, chapters, collected)
     if not problems:  # the page of comparisons is where an author sees what is missing
-        compared = {record["id"] for record in collected.comparisons}
+        compared = {comparison.id for comparison in collected.comparisons}
         if missing := [row for row in book.published() if row not in compared]:
             problems = [
                 "No chapter compares itself with these rows of data/published.csv: "
@@ -179,12 +179,12 @@ def _most_alike(book: Book) -> Path | None:
 
 def _otherwise(collected: records.Records) -> list[str]:
     """Return the findings of this machine that fail a strict build, a line each."""
-    claims = execution.otherwise(collected.claims)
-    rows = [row for row in collected.comparisons if published.UNEXPLAINED in row["why"]]
+    findings = execution.otherwise(collected.findings)
+    rows = [row for row in collected.comparisons if published.UNEXPLAINED in row.why]
     return [
-        *(f"{finding['id']} ({finding['chapter']}): {finding['statement']}" for finding in claims),
-        *(f"{row['id']} ({row['chapter']}): published {row['published']}, here "
-          f"{row['measured_text']}, and no reason is given" for row in rows),
+        *(f"{finding.id} ({finding.chapter}): {finding.statement}" for finding in findings),
+        *(f"{row.id} ({row.chapter}): published {row.published}, here "
+          f"{row.measured_text}, and no reason is given" for row in rows),
     ]  # fmt: skip
 
 
@@ -241,13 +241,13 @@ def _summarise(book: Book, collected: records.Records, first_page: Path) -> None
     not hold.
     """
     lines = []
-    for claim in collected.claims:
-        if claim["outcome"] in (OTHERWISE, UNDECIDED):
-            page = f"{book.html.relative_to(book.root)}/notebooks/{claim['chapter']}.html"
-            lines.append(f"  {claim['outcome']}: {page}#claim-{claim['id']}")
-    if collected.claims:
-        outcomes = ledger.came_out(claim["outcome"] for claim in collected.claims)
-        lines.append(f"of {len(collected.claims)} findings, {outcomes}")
+    for finding in collected.findings:
+        if finding.outcome in (OTHERWISE, UNDECIDED):
+            page = f"{book.html.relative_to(book.root)}/notebooks/{finding.chapter}.html"
+            lines.append(f"  {finding.outcome}: {page}#claim-{finding.id}")
+    if collected.findings:
+        outcomes = ledger.came_out(finding.outcome for finding in collected.findings)
+        lines.append(f"of {len(collected.findings)} findings, {outcomes}")
     # Sphinx may have ended before it wrote the list; that is among the problems then.
     sentences = resting.listed(book) if (book.html / resting.LISTED).exists() else []
     if marked := sum(bool(sentence.shown) for sentence in sentences):

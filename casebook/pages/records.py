@@ -2,12 +2,14 @@
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from casebook import charts
 from casebook.errors import BookFailed
 from casebook.findings import media, side_by_side
+from casebook.findings.finding import Finding
+from casebook.findings.published import Comparison
 from casebook.laboratory import machine_files
 from casebook.pages import ledger, program, upstream_page
 from casebook.pages.contents import Book
@@ -19,8 +21,8 @@ from casebook.words import LIVE
 class Records:
     """What all chapters said, in reading order. Each record also names its `chapter`."""
 
-    claims: list[dict[str, Any]]
-    comparisons: list[dict[str, Any]]
+    findings: list[Finding]
+    comparisons: list[Comparison]
     figures: list[dict[str, Any]]
     profiles: list[dict[str, Any]]
 
@@ -37,17 +39,19 @@ def collect(
     Raises BookFailed for an id that is used twice.
     """
     collected = Records(
-        claims=_unique(chapters, media.CLAIM, "claim"),
-        comparisons=_unique(chapters, media.COMPARISON, "comparison"),
+        findings=[*map(Finding.from_json, _unique(chapters, media.CLAIM, "claim"))],
+        comparisons=[
+            Comparison(**row) for row in _unique(chapters, media.COMPARISON, "comparison")
+        ],
         figures=_unique(chapters, media.FIGURE, "figure"),
         profiles=_unique(chapters, media.PROFILE, "profile"),
     )
     answers = machine.answers if machine else machine_files.stored_answers()
     files = {
-        "claims.json": ledger.claims_json(collected.claims),
-        "claims.md": ledger.claims_page(collected.claims),
+        ledger.FINDINGS_FILE: ledger.claims_json(collected.findings),
+        "claims.md": ledger.claims_page(collected.findings),
         "published.md": ledger.published_page(book.published(), collected.comparisons),
-        "machines.md": _side_by_side(book, collected.claims, machine, answers),
+        "machines.md": _side_by_side(book, collected.findings, machine, answers),
         "upstream.md": upstream_page.page(upstream_page.load(book.root), "../notebooks/"),
         "clients.md": upstream_page.clients(upstream_page.load(book.root)),
         "program.md": program.page(book.root, answers),
@@ -62,12 +66,12 @@ def collect(
 
 def _side_by_side(
     book: Book,
-    claims: list[dict[str, Any]],
+    findings: list[Finding],
     machine: machine_files.Machine | None,
     answers: list[dict[str, Any]],
 ) -> str:
     """Write the page *Your machine*: this machine, or that of the file, and those of the book."""
-    first, further = _machines(claims, machine, answers)
+    first, further = _machines(findings, machine, answers)
     with_findings = [first, *(other for other in further if other.findings)]
     drawings = charts.of_machines([first, *further], live_machine="" if machine else first.name)
     because = side_by_side.reasons_given(book.root)
@@ -75,20 +79,21 @@ def _side_by_side(
 
 
 def _machines(
-    claims: list[dict[str, Any]],
+    findings: list[Finding],
     machine: machine_files.Machine | None,
     answers: list[dict[str, Any]],
 ) -> tuple[machine_files.Machine, list[machine_files.Machine]]:
-    """Return the machine of this book with its claims, and the machines that come with the book."""
+    """Return the machine of this book with its findings, and those that come with the book."""
     if machine is None:
         about = {name: fact for name, fact in machine_files.describe().items() if name != "commit"}
-        first = machine_files.Machine(
-            "this machine", about, answers, machine_files.findings_of(claims)
-        )
+        own = machine_files.findings_of(finding.as_json() for finding in findings)
+        first = machine_files.Machine("this machine", about, answers, own)
     else:
-        findings = machine_files.findings_of({**claim, "source": LIVE} for claim in claims)
-        first = machine_files.Machine(machine.name, machine.about, machine.answers, findings)
-    windows = side_by_side.windows(claims)
+        own = machine_files.findings_of(
+            replace(finding, source=LIVE).as_json() for finding in findings
+        )
+        first = machine_files.Machine(machine.name, machine.about, machine.answers, own)
+    windows = side_by_side.windows(findings)
     further = (recorded for recorded in machine_files.all_recorded() if recorded.name != first.name)
     return first, [side_by_side.judged_today(other, windows) for other in further]
 

@@ -95,8 +95,10 @@ def with_release(stack: Stack, package: str, release: str = "", prerelease: bool
 
 
 def main(names: list[str]) -> None:
-    """Resolve the locks with these names, or all: "book" is requirements.txt, "test" what the tests
-    need besides that; the others are in env/locks.
+    """Resolve the locks with these names, or all.
+
+    "book" is requirements.txt, "test" what the tests need besides that; the others are in
+    env/locks.
     """
     table = stacks.table()
     book = places.ROOT / "requirements.txt"

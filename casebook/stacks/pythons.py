@@ -95,8 +95,9 @@ def how_to_get(version: str) -> str:
 
 
 def offer() -> str:
-    """Return a line for a reader who builds the book without an old Python; "" if none is missing,
-    or if it could run nothing.
+    """Return a line for a reader who builds the book without an old Python.
+
+    It is "" if none is missing, or if it could run nothing.
     """
     return offer_of(
         *(version for version in interpreters.LAST_RELEASES if not interpreters.find(version))
@@ -120,8 +121,9 @@ def conda_platform() -> str:
 
 
 def _list_for(versions: list[str], progress: Callable[[str], None]) -> Path:
-    """Return the list that names the packages of these Pythons for this machine: the committed
-    one, or one that is resolved now and kept.
+    """Return the list that names the packages of these Pythons for this machine.
+
+    It is the committed one, or one that is resolved now and kept.
 
     Raises EnvironmentFailed if there can be none.
     """

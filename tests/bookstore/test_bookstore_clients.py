@@ -160,8 +160,10 @@ def test_what_is_recorded_has_the_rounds_of_a_look():
 
 
 def test_each_round_trip_takes_twice_the_latency(shop):
-    """TLS, the list and five books: seven of them. Other work can only make a visit longer, so one
-    of a few has to come close; with twice the latency it would take fourteen.
+    """TLS, the list and five books: seven of them.
+
+    Other work can only make a visit longer, so one of a few has to come close; with twice the
+    latency it would take fourteen.
     """
     of_line_s, walls = 2 * 0.05, []
     while not walls or (min(walls) > 10 * of_line_s and len(walls) < 10):

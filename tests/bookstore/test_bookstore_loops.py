@@ -23,7 +23,7 @@ def test_the_loops_are_shown_as_they_run_and_their_differences_stand_out() -> No
     for loop in loops.LOOPS:
         assert loops.source(loop) in script
         assert loops.source(loop).startswith(f"def {loop}(")
-    html = loops.beside().data
+    html = loops.side_by_side().data
     assert "<strong>        body = connection.response(stream)</strong>" in html
     assert "<strong>    for path in paths:</strong>" not in html
     assert "    for path in paths:" in html

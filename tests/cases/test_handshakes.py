@@ -100,7 +100,7 @@ def test_patched_first_by_gevent_the_standard_contexts_work_and_truststores_do_n
 @pytest.mark.nightly
 def test_the_lock_is_for_something():
     names = ["truststore-0.10.4-today", NEWEST, "truststore-let-go-today"]
-    found = handshakes.crashes.counted(handshakes.crashes.measure(names)).set_index("stack")
+    found = handshakes.crashes.count_deaths(handshakes.crashes.measure(names)).set_index("stack")
     assert found.loc[names[0], "died"] > 0  # nearly every process does, and MOST are tried
     assert list(found.loc[names[1:], "died"]) == [0, 0]
     assert set(found["signals"].str.split(", ").sum()) <= {"", "SIGSEGV", "SIGABRT"}

@@ -95,7 +95,7 @@ def test_a_worker_that_dies_is_named_and_what_the_other_measured_is_kept(tmp_pat
         found = []
         # The machine's lock lets one measure at a time, so that nobody is done when one is killed.
         commands = [["measure", "stage-1-today", "--n", "3", "--delay", "2", "--json"]]
-        for answer in cluster.ask(address, None, [["stacks"], *commands]):
+        for answer in cluster.run_on_workers(address, None, [["stacks"], *commands]):
             found.append(answer)
             if len(found) == 1:
                 os.killpg(those[0].pid, 9)
@@ -114,7 +114,7 @@ def test_a_measurement_of_another_checkout_is_refused(tmp_path):
     (other / "casebook" / "words.py").open("a").write("OTHERWISE = 1\n")
     more = {"cwd": other, "env": os.environ | {"PYTHONPATH": str(other)}}
     with dask_cluster(tmp_path, 1, **more) as (address, _):
-        [answer] = cluster.ask(address, None, [["stacks"]])
+        [answer] = cluster.run_on_workers(address, None, [["stacks"]])
         assert "nothing was measured" in answer.failed and not answer.out
 
 
@@ -134,11 +134,11 @@ def test_over_tls_both_sides_show_their_certificates(tmp_path):
     strangers.mkdir()
     options = ("--tls-ca", ours.ca, "--tls-cert", ours.cert, "--tls-key", ours.key)
     with dask_cluster(tmp_path, 1, *options, scheme="tls") as (address, _):
-        [answer] = cluster.ask(address, ours, [["stacks"]])
+        [answer] = cluster.run_on_workers(address, ours, [["stacks"]])
         assert "stage-1-today" in answer.out and not answer.failed
         for others, where in ((keys(strangers), address), (None, address.replace("tls", "tcp"))):
             with pytest.raises(ServerFailed, match="no scheduler answers"):
-                list(cluster.ask(where, others, [["stacks"]]))
+                list(cluster.run_on_workers(where, others, [["stacks"]]))
 
 
 def test_nobody_answers():
@@ -165,7 +165,7 @@ ANY = cluster.Keys(Path("ca"), Path("cert"), Path("key"))
 )
 def test_what_is_refused_before_anything_is_sent(address, with_keys, why):
     with pytest.raises(UsageError, match=why):
-        list(cluster.ask(address, with_keys, [["stacks"]]))
+        list(cluster.run_on_workers(address, with_keys, [["stacks"]]))
 
 
 def test_nothing_listens_to_the_world_without_keys(tmp_path):

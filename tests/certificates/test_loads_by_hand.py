@@ -1,5 +1,6 @@
-"""What follows from what the probes answer, with answers that are written down here: nothing is
-loaded, and no stack runs.
+"""What follows from what the probes answer, with answers that are written down here.
+
+Nothing is loaded, and no stack runs.
 """
 
 import json
@@ -86,7 +87,7 @@ def test_locks_are_told_for_a_load_and_where_none_was_counted_there_is_no_measur
     ],
 )
 def test_a_task_says_who_loads_and_in_which_way(task, how, does):
-    assert (task.how, task.does) == (how, does)
+    assert (task.manner, task.does) == (how, does)
 
 
 def test_each_task_has_the_bundle_that_it_asks_for(tmp_path):
@@ -303,7 +304,7 @@ def test_a_context_weighs_its_part_of_what_was_added():
         one=(1010, 103), again=(1010, 103),
     )  # fmt: skip
     frame = pd.DataFrame(weighed(10, ALL, **full) + weighed(20, 0, **empty))
-    first, second = weights.each(frame).to_dict("records")
+    first, second = weights.per_context(frame).to_dict("records")
     assert first == {
         "stack": "s", "openssl": "o", "certificates": ALL, "contexts": 10, "source": "live",
         "in_use": 300, "kept": 4, "rss": 500, "rss_freed": 400, "rss_trimmed": 20, "again": 50,

@@ -15,7 +15,7 @@ from coloraide import Color
 
 from casebook import charts, colours, words
 from casebook.cases.bookstore import readers
-from casebook.cases.fetching import observations
+from casebook.cases.fetching import bindings, observations
 from casebook.charts import figure, lines, tables
 from casebook.charts.listings import Listing
 from casebook.charts.series import assign_colours, gather
@@ -201,6 +201,14 @@ TURNS = observations.Observation(
 )
 
 
+BINDINGS = bindings.Bindings(
+    *("stage-1-today", "https", ("python",), "3.11.7"),
+    {"python": {"ssl.SSLContext": "ssl.SSLContext", "select.poll": "select.poll"}},
+    (bindings.Layer("requests", "", "send", bindings.HOLDS),),
+    *("", (0.01,), 0.4, "live", "2026-11-20T11:05:00Z"),
+)
+
+
 @cache
 def every_chart() -> dict[str, str]:
     by_order, several = ["client", "order"], ["wall_s", "cpu_s", "peak_mb"]
@@ -223,6 +231,7 @@ def every_chart() -> dict[str, str]:
         "trace": charts.trace(TRACE).html,
         "provenance": charts.provenance(PROVENANCE).html,
         "turns": charts.turns({"one": TURNS}).html,
+        "bindings": charts.bindings({"one": BINDINGS}).html,
         "calculator": charts.calculator(OVER_A_LINE).html,
         "machines": charts.of_machines(machine_files.all_recorded())[1].html,
     }

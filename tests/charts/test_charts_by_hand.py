@@ -298,9 +298,10 @@ def test_arrivals_say_who_waited_for_the_slow_book():
 
 
 def test_the_still_of_the_calculator_has_the_models_numbers():
-    """A page costs 2 ms, a batch of 100 another 100, a connection 3 and a load 15: 6 ms cured and
-    21 stock. A billion of them: 1,667 and 5,833 hours of a core, on 16 cores for 24 hours. Ten
-    million batches of 36 ms of a scheduler: 100 hours, so 5 schedulers.
+    """A page costs 2 ms, a batch of 100 another 100, a connection 3 and a load 15.
+
+    That is 6 ms cured and 21 stock. A billion of them: 1,667 and 5,833 hours of a core, on 16 cores
+    for 24 hours. Ten million batches of 36 ms of a scheduler: 100 hours, so 5 schedulers.
     """
     costs = Costs(
         page_ms=2, task_ms=100, engine_task_ms=36, connection_ms=3, handshake_ms=1, load_ms=15,

@@ -1,5 +1,7 @@
-"""Labs graded where a stack cannot run: a machine file answers what the grader would measure, and
-what only the student's own run could show is neither given nor taken.
+"""Labs graded where a stack cannot run.
+
+A machine file answers what the grader would measure, and what only the student's own run could show
+is neither given nor taken.
 
 The driver is the real one, in a copy of this tree that can make no environment: its index cannot
 be reached, and uv has nothing kept.
@@ -40,8 +42,10 @@ PARTS = [lab for lab, (_, own) in LEFT.items() if own]
 
 @pytest.fixture(scope="module")
 def unable(tmp_path_factory):
-    """A machine that can make no environment: grade(lab, text, *arguments) runs the command there,
-    and gives its exit status, the report, and what it said on standard error.
+    """A machine that can make no environment.
+
+    grade(lab, text, *arguments) runs the command there, and gives its exit status, the report, and
+    what it said on standard error.
     """
     root = tmp_path_factory.mktemp("unable") / "book"
     for name in ("casebook", "classroom", "data", "env"):
@@ -117,8 +121,10 @@ def test_a_wrong_one_fails_for_its_reason_against_the_file(lab, unable):
 
 @pytest.mark.slow
 def test_a_recorded_run_does_not_pass_for_her_own(unable):
-    """Whoever takes the program's slow client for her mend, or loads thirty times, gets nothing for
-    it: what another machine measured says nothing of her code.
+    """What another machine measured says nothing of her code.
+
+    She gets nothing for taking the program's slow client for her repair, or for loading thirty
+    times.
     """
     for lab in PARTS:
         _, report, _ = unable(lab, right(lab))

@@ -266,8 +266,10 @@ def test_a_session_with_the_cure_is_no_illness(tmp_path):
 
 
 def test_where_truststore_stands_in_from_the_start_its_own_server_serves_all_the_same(tmp_path):
-    """pip-system-certs puts it into every process, and pip's truststore looks for the certificate
-    of whoever is at the other end, which a socket that listens has not.
+    """pip-system-certs puts truststore into every process.
+
+    pip's truststore looks for the certificate of the other end, which a socket that listens has
+    not.
     """
     report = report_of("pip-26.2-system-certs-today", tmp_path, "import httpx")
     assert {row["name"]: row["by"] for row in report["provides"]}["ssl.SSLContext"] == "pip"

@@ -1,5 +1,7 @@
-"""The clients inside their environments: that they run by themselves, what they fetch, what they
-load, whom they trust, and that no failure of theirs passes for a timing.
+"""The clients inside their environments.
+
+They run by themselves; what they fetch, what they load and whom they trust is tried, and no failure
+of theirs passes for a timing.
 """
 
 import re

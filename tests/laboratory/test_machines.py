@@ -25,6 +25,7 @@ from casebook.cases.handshakes import crashes, shared_contexts
 from casebook.classroom import certificate
 from casebook.errors import MachineFileRefused, UsageError
 from casebook.findings import side_by_side
+from casebook.findings.finding import Finding
 from casebook.laboratory import anonymity, elsewhere, machine_files, reference
 from casebook.laboratory.anonymity import Own
 from casebook.laboratory.decisions import NOT_HERE, ratio
@@ -187,8 +188,9 @@ ODD = [
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:20])
 def test_no_field_of_a_stranger_ends_a_comparison_or_becomes_a_part_of_a_page(file, odd):
-    """Each field in turn: in the terminal, on the page, on a class's sheet, in the choice of who
-    stands in.
+    """Each field is tried in turn.
+
+    It stands in the terminal, on the page, on a class's sheet, and in the choice of who stands in.
     """
     about = {"processor": "A chip", "cores": 2, "openssl": "OpenSSL 3.0.19", "unit_ms": [1, 2, 3]}
     whole = FINDING | {
@@ -306,9 +308,9 @@ def test_a_finding_of_a_file_is_judged_by_the_window_of_today():
         "same": "below 1.2", "counted": "below 2", "strange": "below 1", "another": "below 1",
     }  # fmt: skip
     said = "It takes 2.31 times as long."
-    claims = [{"id": id, "window": its, "statement": said} for id, its in asked.items()]
-    claims += [{"id": "x", "statement": said}]
-    machine = side_by_side.judged_today(Machine("a", {}, [], its), side_by_side.windows(claims))
+    of_today = [Finding(id, said, window=window) for id, window in asked.items()]
+    windows = side_by_side.windows([*of_today, Finding("x", said)])
+    machine = side_by_side.judged_today(Machine("a", {}, [], its), windows)
     assert {id: each["outcome"] for id, each in machine.findings.items()} == {
         "narrower": "otherwise", "wider": "holds", "across": "undecided", "same": "holds",
         "counted": "otherwise", "strange": "holds", "another": "holds",

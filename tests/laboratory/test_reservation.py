@@ -1,5 +1,6 @@
-"""What is measured alone, and what beside other measurements: real locks, held by threads of this
-process and by another one.
+"""What is measured alone, and what beside other measurements.
+
+The locks are real, held by threads of this process and by another one.
 """
 
 import subprocess

@@ -146,9 +146,10 @@ def test_no_page_keeps_an_old_number_when_a_module_changes(scratch: Book) -> Non
 
 @pytest.fixture(scope="module")
 def written_again(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Book:
-    """A copy of the built book whose second chapter states a finding; then its verdict has turned
-    upstream, the first chapter's prose has changed, and the pages are written again, once for the
-    tests of both.
+    """A copy of the built book that was written again after three changes.
+
+    Its second chapter states a finding; then its verdict has turned upstream, and the first
+    chapter's prose has changed. This is done once for the tests of both.
     """
     again = Book(shutil.copytree(model, tmp_path_factory.mktemp("written again") / "book"))
     write(again.root, "two", FINDINGS, "claim('c', 'We count {value}.', 8, True)")
@@ -570,7 +571,7 @@ def test_links_are_checked_between_pages(tmp_path: Path) -> None:
         "index.html: sub/page.html#gone has no such anchor",
         "index.html: missing.html does not exist",
         "index.html: picture.png does not exist",
-        "sub/page.html: loads https://cdn.example.org/x.js from another site",
+        "sub/page.html: https://cdn.example.org/x.js is loaded from another site",
     ]
 
 

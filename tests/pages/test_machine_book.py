@@ -19,7 +19,7 @@ import pytest
 from here import eventually, run
 from test_book import write_model
 
-from casebook import places
+from casebook import build, places
 from casebook.laboratory import machine_files, measurements
 from casebook.pages import kernel, plain
 from casebook.pages.contents import Book
@@ -114,6 +114,34 @@ def test_what_statements_saw_is_said_again_and_the_rest_is_worked_out(kept, tmp_
     # The bytes "42\n" that the program printed, as 43: all that follows is worked out from them.
     other = in_a_shell(tmp_path, CELLS, file_of(folder, tmp_path, ("NDIK", "NDMK")))
     assert "it said 43" in other and "twice 86" in other
+
+
+def test_what_only_finds_its_way_about_is_not_kept(tmp_path):
+    """The functions that say so themselves: each starts a process. The last one does not say so."""
+    functions = [
+        "interpreters.examine(HERE, '')", "interpreters._candidates('3.11')", "digests.tool('sh')",
+        "measurements._git('--version')", "commands.run([HERE, '--version'], 'x', 60, {})",
+    ]  # fmt: skip
+    cells = [
+        "from casebook import places\nfrom casebook.build import is_exploring\n"
+        "from casebook.stacks import commands, digests, interpreters\n"
+        "from casebook.laboratory import measurements\nbegun = []\n"
+        f"import sys\nHERE = interpreters.Path({sys.executable!r})\n"
+        "note = lambda event, _: event == 'subprocess.Popen' and begun.append(is_exploring())",
+        "sys.addaudithook(note)",
+        "begun.clear()",
+        *(f"{function}; begun.append('done')" for function in functions),
+        "print(begun)",
+    ]
+    printed = in_a_shell(tmp_path / "runs", cells)
+    assert "[True, 'done', True, 'done', True, 'done', True, 'done', False, 'done']" in printed
+    # Of these statements the first, which asks `sys`, and the last.
+    assert len([*(tmp_path / "runs").glob("*.json")]) == 2
+
+
+def test_whether_this_is_a_build_is_asked_in_one_place():
+    paths = [p for p in places.PACKAGE.rglob("*.py") if build.VARIABLE in p.read_text()]
+    assert paths == [places.PACKAGE / "build.py"]
 
 
 def test_a_measurement_that_failed_fails_again_and_is_never_taken_for_one(tmp_path):

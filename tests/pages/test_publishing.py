@@ -1,5 +1,6 @@
-"""The built book as it is published: what `make publish-check` finds, on a small site in which one
-thing at a time is wrong.
+"""The built book as it is published: what `make publish-check` finds.
+
+It looks at a small site in which one thing at a time is wrong.
 """
 
 import os
@@ -65,7 +66,7 @@ def test_a_good_site_has_no_problems(site: Path) -> None:
 def test_a_site_without_an_address_is_looked_at_too(site: Path) -> None:
     assert publishing.problems(site, "") == []
     (site / "notebooks" / "one.html").unlink()
-    assert "../notebooks/one.html#here does not resolve (404)" in publishing.problems(site, "")[0]
+    assert "../notebooks/one.html#here does not exist" in publishing.problems(site, "")[0]
 
 
 def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
@@ -86,19 +87,19 @@ LINK = 'href="../book/preface.html"'
 FAULTS = {
     "a page is gone": (
         lambda site: (site / "book" / "preface.html").unlink(),
-        "index.html: book/preface.html does not resolve (404)",
+        "index.html: book/preface.html does not exist",
     ),
     "a picture is gone": (
         lambda site: (site / "_static" / "grain.png").unlink(),
-        "_static/look.css: grain.png#x does not resolve (404)",
+        "_static/look.css: grain.png#x does not exist",
     ),
     "a style sheet is gone": (
         lambda site: (site / "_static" / "look.css").unlink(),
-        f"{ONE}: ../_static/look.css does not resolve (404)",
+        f"{ONE}: ../_static/look.css does not exist",
     ),
     "the name is written in capitals": (
         edit(ONE, LINK, 'href="../book/Preface.html"'),
-        f"{ONE}: ../book/Preface.html does not resolve (404)",
+        f"{ONE}: ../book/Preface.html does not exist",
     ),
     "an anchor is gone": (
         edit(ONE, 'id="here"', 'id="there"'),
@@ -107,7 +108,7 @@ FAULTS = {
     "a link from the root of the host": (
         edit(ONE, LINK, 'href="/book/preface.html"'),
         # Below the host's root /book/ is the whole book, and no longer the folder of this page.
-        f"{ONE}: /book/preface.html does not resolve (404)",
+        f"{ONE}: /book/preface.html does not exist",
     ),
     "a link out of the folder": (
         edit(ONE, LINK, 'href="../../book2/preface.html"'),
@@ -115,7 +116,7 @@ FAULTS = {
     ),
     "a link to where it is published": (
         edit(ONE, LINK, f'href="{PUBLISHED}book/preface.html"'),
-        f"{ONE}: {PUBLISHED}book/preface.html leads to the published site, whoever's copy this is",
+        f"{ONE}: {PUBLISHED}book/preface.html leads to the published site, also from a copy of it",
     ),
     "a link to this machine": (
         edit(ONE, LINK, 'href="http://127.0.0.1:8000/"'),

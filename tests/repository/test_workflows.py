@@ -193,8 +193,9 @@ def test_no_password_goes_into_the_image() -> None:
 
 @needs("tar")
 def test_an_environment_out_of_a_cache_is_believed(tmp_path: Path, monkeypatch) -> None:
-    """actions/cache keeps folders as `tar --posix` does, times with all their digits: what comes
-    back in the same place needs not be made again.
+    """actions/cache keeps folders as `tar --posix` does, times with all their digits.
+
+    What comes back in the same place needs not be made again.
     """
     if "GNU" not in run("tar", "--version").stdout:
         pytest.skip("this machine's tar(1) cannot say --posix")

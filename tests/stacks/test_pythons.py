@@ -83,8 +83,9 @@ def test_the_list_says_what_each_platform_gets_and_its_digest(listed: str) -> No
 
 
 def test_our_own_list_is_as_the_command_writes_it() -> None:
-    """If it is committed: whole, from conda-forge, each package with its digest. The README says
-    what happens until then.
+    """If it is committed: whole, from conda-forge, each package with its digest.
+
+    The README says what happens until then.
     """
     is_made = (places.ENV / "pythons.lock").exists()
     readme = (places.ROOT / "README.md").read_text()
@@ -275,8 +276,10 @@ sys.exit(cli.main(["stacks", "--get"]))
 
 
 def test_without_a_network_a_sentence_comes_at_once(machine: Path) -> None:
-    """In a network namespace in which there is nothing, not even loopback. Whoever tries again
-    and again, as installers do, is not asked: uv would not end within this limit.
+    """In a network namespace in which there is nothing, not even loopback.
+
+    Whoever tries again and again, as installers do, is not asked: uv would not end within this
+    limit.
     """
     if not shutil.which("unshare") or run("unshare", "-Urn", "true").returncode:
         pytest.skip("unshare(1) cannot give a process a network of its own here")

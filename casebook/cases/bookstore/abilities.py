@@ -174,8 +174,9 @@ def _received(link: ssl.SSLSocket) -> bytes:
 
 
 def windows(greeting: bytes) -> dict[str, int]:
-    """Measure how wide a client opens the windows of a connection and of its first stream, from all
-    that it sent: preface and frames. Raises RunFailed if it asked for nothing.
+    """Measure how wide a client opens the windows of a connection and of its first stream.
+
+    greeting: all that it sent, preface and frames. Raises RunFailed if it asked for nothing.
     """
     stream = connection = OWN_WINDOW
     first, rest = None, greeting.removeprefix(frames.PREFACE)

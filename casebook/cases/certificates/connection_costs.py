@@ -16,11 +16,11 @@ import pandas as pd
 from casebook import places
 from casebook.cases.fetching import server, trust
 from casebook.cases.fetching.bench import lab_server
-from casebook.errors import RunFailed, UsageError
+from casebook.errors import RunFailed
 from casebook.laboratory import measurements, scripts
 from casebook.laboratory.experiment import Asked, Experiment
 from casebook.laboratory.rounds import as_list
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 from casebook.stacks.environments import Environment
 
 STACK = "truststore-today"
@@ -47,8 +47,9 @@ def measure(n: int | Iterable[int] = 20, repeats: int = 1) -> pd.DataFrame:
     Raises UsageError, RunFailed when a response is wrong, and what Experiment.measure raises.
     """
     sizes = as_list(n)
-    if not all(1 <= size <= 1000 for size in sizes) or not 1 <= repeats <= 1000:
-        raise UsageError(f"n is {n} and repeats {repeats}; choose 1 to 1000 of each")
+    for size in sizes:
+        check_range("n", size, 1, 1000)
+    check_range("repeats", repeats, 1, 1000)
     parameters = [{"context": context, "n": size} for context, size in product(CONTEXTS, sizes)]
     return _SHARED.measure(STACK, parameters, repeats).reindex(columns=COLUMNS)
 

@@ -26,7 +26,7 @@ from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, rounds, scripts
 from casebook.laboratory.experiment import Asked, Experiment
 from casebook.laboratory.rounds import as_list
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 from casebook.stacks import digests
 from casebook.stacks.environments import Environment
 
@@ -139,9 +139,7 @@ def where_they_wait(
     questions = [
         question | {"look_after": _LOOK_AFTER} for question in _questions([way], [n], delay_s)
     ]
-    looking = replace(
-        _THREADS, ask=_find_places, figures=lambda parameters, answer: answer["places"]
-    )
+    looking = replace(_THREADS, ask=_find_places, figures=lambda _, answer: answer["places"])
     return looking.measure(name, questions).reindex(columns=_PLACES)
 
 
@@ -176,8 +174,9 @@ def _questions(
                 raise UsageError(
                     f"{choice!r} is not known here; choose from: {', '.join(possible)}"
                 )
-    if not sizes or not all(1 <= n <= 100 for n in sizes) or not 0 < delay_s <= 10:
-        raise UsageError(f"choose 1 to 100 threads, and a delay up to 10 s: {sizes}, {delay_s}")
+    for n in sizes:
+        check_range("n", n, 1, 100)
+    check_range("the delay", delay_s, 1e-3, 10, " s")
     return [
         {"way": client, "n": n, "waits_in": place, "delay_s": delay_s}
         for client, n, place in product(clients, sizes, waits_in)
@@ -247,9 +246,7 @@ def _find_places(environment: Environment, parameters: Asked) -> dict[str, Any]:
 
 
 def _place(calls: list[list[Any]]) -> tuple[tuple[str, Any], ...]:
-    """Return where a thread waits, hashable: the innermost line, and where in truststore that
-    is.
-    """
+    """Return where a thread waits, hashable: the innermost line, and the place in truststore."""
     module, function, line, text = calls[-1]
     in_truststore = [call for call in calls[:-1] if str(call[0]).partition(".")[0] == "truststore"]
     under = f"{in_truststore[0][1]}: {in_truststore[0][3]}" if in_truststore else ""

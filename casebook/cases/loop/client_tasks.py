@@ -21,7 +21,7 @@ from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, rounds
 from casebook.laboratory.experiment import Asked, Experiment
 from casebook.laboratory.rounds import as_list
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 
 STACK = "on-the-loop-today"
 
@@ -93,9 +93,9 @@ def _questions(
     for name in as_list(names):
         if name not in WAYS:
             raise UsageError(f"the way is {name!r}; choose of: {', '.join(WAYS)}")
-    if not all(1 <= size <= 200 for size in as_list(n)) or not 0 <= delay_s <= server.MAX_DELAY_S:
-        longest = f"{server.MAX_DELAY_S:g}"
-        raise UsageError(f"choose 1 to 200 tasks and a delay up to {longest} s, not {n}, {delay_s}")
+    for size in as_list(n):
+        check_range("n", size, 1, 200)
+    check_range("the delay", delay_s, 0, server.MAX_DELAY_S, " s")
     server_parameters = {"delay_s": delay_s, "scheme": scheme}
     return [
         {"way": client, "n": size, **server_parameters}
@@ -105,9 +105,7 @@ def _questions(
 
 
 def _default_bundle() -> dict[str, str]:
-    """Return variables that name the system's default, a file beside that of the lab's
-    authority.
-    """
+    """Return variables that name the system's default, a file beside the lab's authority."""
     authority = lab_server().ca_file
     assert authority, "it speaks https"
     return trust.of_name(trust.BUNDLE, authority, authority.parent).variables

@@ -42,9 +42,7 @@ WAIT_S = 20.0
 
 @dataclass(frozen=True)
 class Keys:
-    """Three PEM files: the authority that all machines of the cluster trust, and what this one
-    shows of itself.
-    """
+    """Three PEM files: the authority that all machines trust, and what this one shows of itself."""
 
     ca: Path
     cert: Path
@@ -65,8 +63,9 @@ def keys_of(ca: Path | None, cert: Path | None, key: Path | None) -> Keys | None
 
 
 def checked(address: str, keys: Keys | None) -> None:
-    """Raise UsageError unless an address is one that may be spoken to, or listened at: over tcp on
-    the loopback, or anywhere over tls with keys.
+    """Raise UsageError unless an address is one that may be spoken to, or listened at.
+
+    Over tcp on the loopback, or anywhere over tls with keys.
     """
     parts = urlsplit(address)
     try:
@@ -100,8 +99,9 @@ def scheduler(host: str, port: int, keys: Keys | None) -> int:
 
 
 def worker(address: str, keys: Keys | None, host: str = "127.0.0.1") -> int:
-    """Run a worker for this checkout until it is ended; its exit code. host: the address of this
-    machine at which the others reach it. Raises UsageError.
+    """Run a worker for this checkout until it is ended; its exit code. Raises UsageError.
+
+    host: the address of this machine at which the others reach it.
     """
     checked(address, keys)
     checked(f"{'tls' if keys else 'tcp'}://{_in_url(host)}:0", keys)
@@ -137,8 +137,10 @@ def _run(role: str, *arguments: str) -> int:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a worker sent back. worker: its name; command: what it was asked; out: what that
-    printed; failed: why there is nothing, or nothing; file: of a command that writes one.
+    """What a worker sent back.
+
+    worker: its name; command: what it was asked; out: what that printed; failed: why there is
+    nothing, or nothing; file: of a command that writes one.
     """
 
     worker: str
@@ -148,7 +150,7 @@ class Answer:
     file: bytes | None = None
 
 
-def ask(
+def run_on_workers(
     address: str, keys: Keys | None, commands: Iterable[list[str]], *, each_machine: bool = False,
     file: bool = False,
 ) -> Iterator[Answer]:  # fmt: skip
@@ -217,10 +219,12 @@ def save(address: str, keys: Keys | None, path: Path) -> Iterator[tuple[str, Pat
     """Save what each machine measured in its builds, beside `path`: NAME-1.jsonl.xz and so on.
 
     Yields (worker, the file or None, what it is or why there is none). A file is written whole or
-    not at all, once it has been read as a stranger's. Raises as `ask`.
+    not at all, once it has been read as a stranger's. Raises as `run_on_workers`.
     """
     number = 0
-    for answer in ask(address, keys, [["machine", "save", "FILE"]], each_machine=True, file=True):
+    for answer in run_on_workers(
+        address, keys, [["machine", "save", "FILE"]], each_machine=True, file=True
+    ):
         if answer.failed or answer.file is None:
             yield answer.worker, None, answer.failed or "it sent no file"
             continue

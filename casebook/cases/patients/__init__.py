@@ -17,6 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from casebook import places, stacks, words
+from casebook.build import in_build
 from casebook.cases.fetching import analysis, clients, modes, runs, server, trust
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import machine_files, measurements, scripts
@@ -101,7 +102,7 @@ def recorded(name: str, by_day: tuple[str, ...], question: list) -> dict | None:
     name: of the program. by_day: those that are examined in any case. question: that the other
     machine was asked. None: this machine is to be asked.
     """
-    is_quick = measurements.in_build() and modes.current() is modes.QUICK
+    is_quick = in_build() and modes.current() is modes.QUICK
     if name in by_day or not is_quick or environments.is_another_machine():
         return None
     return machine_files.recorded_answer(question)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pandas as pd
 
@@ -24,16 +24,36 @@ LINE = "line"
 #: Floods, and the bytes of each, which take 0.1 s.
 TIMES, BYTES = 8, 10_000_000
 
-COLUMNS = [
-    *("stack", "way", "repeat", "packets_s", "mbit", "line_busy", "line_us", "busiest", "lost"),
-    *("source", "instead", "measured_at", *measurements.COLUMNS),
-]
+
+class Flood(TypedDict):
+    """The columns of `flood`; behind them come those that say where a row comes from."""
+
+    stack: str
+    #: How the packets were had (ends.WAYS).
+    way: str
+    #: Which flood.
+    repeat: int
+    #: Packets a second, of both directions; and the same in millions of bits of data.
+    packets_s: float
+    mbit: float
+    #: The share of a processor that the line took: 1 if it did nothing but pass packets on.
+    line_busy: float
+    #: Microseconds of processor that the line takes for a packet.
+    line_us: float
+    #: Packets a second in the busiest window (wire.WINDOW_S).
+    busiest: float
+    #: Packets that the kernel had no room for.
+    lost: int
+
+
+COLUMNS = [*Flood.__annotations__, "source", "instead", "measured_at", *measurements.COLUMNS]
 
 
 @cache
 def not_here() -> str:
-    """Say why there can be no line on this machine; "" if there can. Raises MissingInterpreter if
-    there is none and CASEBOOK_REQUIRE names "line".
+    """Say why there can be no line on this machine; "" if there can.
+
+    Raises MissingInterpreter if there can be none and CASEBOOK_REQUIRE names "line".
     """
     tried = subprocess.run(
         [sys.executable, ends.__file__], capture_output=True, text=True, timeout=60
@@ -48,15 +68,10 @@ def not_here() -> str:
 
 
 def flood() -> pd.DataFrame:
-    """Send as fast as TCP can over a line with no latency and no bandwidth: a row for each of
-    TIMES floods, columns COLUMNS.
+    """Send as fast as TCP can over a line with no latency and no bandwidth, TIMES times.
 
-    repeat: which flood. packets_s: packets a second, of both directions; mbit: the same in millions
-    of bits of data a second. line_us: microseconds of processor that the line takes for a packet;
-    line_busy: the share of a processor that it took meanwhile, 1 where it did nothing but pass
-    packets on. busiest: packets a second in the busiest window (wire.WINDOW_S); lost: packets that
-    the kernel had no room for. No rows where there can be no line, and no machine in data/machines/
-    was asked the same. Raises MissingInterpreter, RunFailed.
+    Returns a row a flood, the columns of Flood; no rows if there can be no line here and no machine
+    in data/machines/ was asked the same. Raises MissingInterpreter, RunFailed.
     """
     parameter_sets = [{"way": "", "bytes": BYTES, "times": TIMES}]
     try:
@@ -78,10 +93,11 @@ def flood() -> pd.DataFrame:
 
 
 @cache
-def told() -> Mapping[str, float]:
-    """Return what a script that uses a line has to know about this machine: "carries", packets a
-    second that the line would pass on with a processor to itself. Other work, which may be over
-    when a script runs, does not make it less.
+def line_capacity() -> Mapping[str, float]:
+    """Return what a script that uses a line has to know about this machine.
+
+    carries: packets a second that the line would pass on with a processor to itself. Other work,
+    which may be over when a script runs, does not make it less.
     """
     return {"carries": round(1e6 / flood()["line_us"].median())}
 

@@ -8,44 +8,45 @@ import signal
 import sys
 import time
 
-from .basis import CERTIFICATE, HOST, KEY, PY2, Trouble
+from .basis import CERTIFICATE, HOST, KEY, PY2, DoctorError
 from .left_behind import own_context
-from .processes import begin, end_group
-from .wording import told
+from .processes import end_group, spawn_self
+from .wording import describe
 
 
 def start_server():
-    """Start the server in a process of its own; return it, and its address as `serve` says it.
-    Raises Trouble.
+    """Start the server in a process of its own; return it, and its address.
+
+    The address is as `serve` says it. Raises DoctorError.
     """
     import subprocess
 
-    process = begin("--serve", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = spawn_self("--child-serve", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     line = process.stdout.readline()
     if not line:
         process.wait()
-        raise Trouble(
+        raise DoctorError(
             "the doctor's own server did not start (its reason stands above): "
             "is this Python built with ssl and threads?"
         )
     address = json.loads(line.decode("ascii"))
     if "trouble" in address:
         process.communicate()
-        raise Trouble(address["trouble"])
+        raise DoctorError(address["trouble"])
     return process, address
 
 
-def needed(address):
-    """Return the address of the server. Raises Trouble if it could not listen."""
+def require_listening(address):
+    """Return the address of the server. Raises DoctorError if it could not listen."""
     if address["https"] is None:
-        raise Trouble(
+        raise DoctorError(
             "the doctor cannot listen on 127.0.0.1 (%(why)s), and its trials need that: allow it, "
             "or count alone, with `doctor.py run -- ...`" % address
         )
     return address
 
 
-def dismiss(server):
+def stop_server(server):
     """End the server of one's own, if it has not ended by itself."""
     try:
         server.communicate(b"0\n")  # no group is left to be ended
@@ -76,7 +77,7 @@ def serve():
         folder, group = tempfile.mkdtemp(prefix="doctor-"), None
     except EnvironmentError as error:
         text = "there is no folder for temporary files (%s): name one, as TMPDIR=/a/folder"
-        print(json.dumps({"trouble": text % told(error)}))
+        print(json.dumps({"trouble": text % describe(error)}))
         return 2
     try:
         ca, both = [os.path.join(folder, name) for name in ("ca.pem", "server.pem")]
@@ -90,7 +91,7 @@ def serve():
                 socket.create_connection(("127.0.0.1", port), 5).close()
             address.update(ports)
         except EnvironmentError as error:
-            address["why"] = told(error)
+            address["why"] = describe(error)
         print(json.dumps(address))
         sys.stdout.flush()
         for line in iter(sys.stdin.readline, ""):
@@ -106,8 +107,8 @@ def listen(certificate_and_key):
     import ssl
     import threading
 
-    Listener, Answers = server_classes()
-    server = Listener(("127.0.0.1", 0), Answers)
+    listener, answers = server_classes()
+    server = listener(("127.0.0.1", 0), answers)
     if certificate_and_key:
         context = own_context(ssl)(getattr(ssl, "PROTOCOL_TLS_SERVER", ssl.PROTOCOL_SSLv23))
         if PY2:
@@ -125,9 +126,10 @@ def listen(certificate_and_key):
 
 
 def server_classes():
-    """Return the classes of the server. GET /SECONDS/TRIAL takes so long, and is told the most
-    requests of that trial that the server had in hand at once. After a trial "last..." the
-    connection is closed.
+    """Return the classes of the server.
+
+    GET /SECONDS/TRIAL takes so long, and is told the most requests of that trial that the
+    server had in hand at once. After a trial "last..." the connection is closed.
     """
     import threading
 
@@ -147,9 +149,8 @@ def server_classes():
 
     class Answers(BaseHTTPRequestHandler):
         protocol_version, timeout, wbufsize = "HTTP/1.1", 60, -1
-        log_message = lambda *_: None  # noqa: E731
 
-        def do_GET(self):
+        def answer(self):
             _, seconds, trial = self.path.partition("?")[0].split("/")
             count(trial, +1)
             time.sleep(float(seconds))
@@ -160,9 +161,16 @@ def server_classes():
             self.end_headers()
             self.wfile.write(body)
 
+        do_GET = answer  # noqa: N815  # as the library calls it
+
+        def log_message(self, *_):
+            """Say nothing of a request."""
+
     class Listener(ThreadingTCPServer):
         daemon_threads, request_queue_size = True, 64
-        handle_error = lambda *_: None  # noqa: E731  # the client went away, or does not trust us
+
+        def handle_error(self, *_):
+            """Say nothing of an error: the client went away, or does not trust us."""
 
     return Listener, Answers
 
@@ -174,8 +182,10 @@ class Server(object):
         self.address, self.ca, self._trials = address, address["ca"], 0
 
     def url(self, scheme, delay_s, trial):
+        """Return the address of a trial."""
         return "%s://%s:%d/%s/%s" % (scheme, HOST, self.address[scheme], delay_s, trial)
 
     def new_trial(self):
+        """Return a name that no other trial has."""
         self._trials += 1  # others may use the same server: the number has to be nobody else's
         return "%d-%d" % (os.getpid(), self._trials)

@@ -2,45 +2,25 @@
 
 from __future__ import division, print_function
 
-import os
 import sys
 
 from .basis import DOES_NOT_APPLY, ITS_OWN
 from .blocking import PATCHES
+from .changes import one_of_each
+from .clients import client_named
 from .left_behind import is_library
-from .probes import says_close
-from .tally import is_shared
-from .wording import say, several, wrapped
+from .probed import says_close
+from .verdicts import is_shared
+from .wording import print_line, several, wrapped
 
 #: More than a program has threads, or hosts.
 PLACES = 1000
 
-# What is applied stands in for a line of the program: it does what the line would do, from outside.
-
-
-def keep_connections(module):
-    """Have sessions of requests share one pool of connections, as one session that is kept would.
-    An adapter of the program's own stays as it is.
-    """
-    adapter, pools = module.HTTPAdapter, {}
-    original, leave = adapter.init_poolmanager, adapter.close
-
-    def init_poolmanager(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        if type(self) is adapter:
-            key = os.getpid(), args, tuple(sorted(kwargs.items()))  # no child takes ours
-            self.poolmanager = pools.setdefault(key, self.poolmanager)
-
-    def close(self):
-        if type(self) is not adapter:
-            leave(self)
-
-    adapter.init_poolmanager, adapter.close = init_poolmanager, close
-
 
 def keep_all_connections(module):
-    """Give pools of requests a place for every connection, as a larger one would have, and keep
-    those to every host. An adapter of the program's own stays as it is.
+    """Give pools of requests a place for every connection, and keep those to every host.
+
+    An adapter of the program's own stays as it is.
     """
     adapter = module.HTTPAdapter
     original = adapter.init_poolmanager
@@ -51,76 +31,6 @@ def keep_all_connections(module):
         original(self, connections, maxsize, block=block, **options)
 
     adapter.init_poolmanager = init_poolmanager
-
-
-def one_of_each(function):
-    """Return a function that makes a context once for each set of arguments and each process."""
-    contexts, lock = {}, {}
-
-    def make_once(*args, **kwargs):
-        import threading  # not before the program has the chance to patch it
-
-        key = os.getpid(), args, tuple(sorted(kwargs.items()))
-        try:
-            hash(key)
-        except TypeError:  # what cannot be compared
-            return function(*args, **kwargs)
-        with lock.setdefault(os.getpid(), threading.Lock()):
-            if key not in contexts:
-                contexts[key] = function(*args, **kwargs)
-            return contexts[key]
-
-    return make_once
-
-
-def one_context_of_httpx(module):
-    module.create_ssl_context = one_of_each(module.create_ssl_context)
-
-
-def one_context_of_ssl(module):
-    module._create_default_https_context = one_of_each(module._create_default_https_context)
-
-
-def one_context_of_httplib2(module):
-    module._build_ssl_context = one_of_each(module._build_ssl_context)
-
-
-def one_context_of_tornado(module):
-    """Give requests that name the same certificates one context."""
-    kind, contexts = module._HTTPConnection, {}
-    original = kind._get_ssl_options
-
-    def _get_ssl_options(self, scheme):
-        request = self.request
-        if scheme != "https" or request.ssl_options is not None:
-            return original(self, scheme)
-        key = (
-            os.getpid(),
-            request.validate_cert,
-            request.ca_certs,
-            request.client_cert,
-            request.client_key,
-        )
-        if key not in contexts:
-            contexts[key] = original(self, scheme)
-        return contexts[key]
-
-    kind._get_ssl_options = _get_ssl_options
-
-
-def one_client_of_botocore(module):
-    """Have clients with the same settings share one pool of connections, as one that is kept
-    would.
-    """
-    kind, managers = module.URLLib3Session, {}
-    original = kind.__init__
-
-    def __init__(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        key = os.getpid(), repr(args), repr(sorted(kwargs.items()))
-        self._manager = managers.setdefault(key, self._manager)
-
-    kind.__init__, kind.close = __init__, lambda self: None
 
 
 def one_context_of_a_line(module):
@@ -137,31 +47,8 @@ def one_context_of_a_line(module):
     module.create_default_context = create_default_context
 
 
-def one_context_of_pools(module):
-    """Give pools that the program makes by itself one context for each file of certificates."""
-    import ssl
-
-    context = one_of_each(ssl.create_default_context)
-    needs = "ssl_context cert_file ca_cert_dir ca_cert_data ssl_version".split()
-    verifies = (None, ssl.CERT_REQUIRED, "CERT_REQUIRED", "REQUIRED")
-
-    def with_context(kind):
-        original = kind.__init__
-
-        def __init__(self, *args, **options):
-            caller = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
-            plain = options.get("cert_reqs") in verifies and not any(map(options.get, needs))
-            if caller not in ("requests", "urllib3") and plain:
-                options["ssl_context"] = context(cafile=options.pop("ca_certs", None))
-            original(self, *args, **options)
-
-        kind.__init__ = __init__
-
-    with_context(module.PoolManager)
-    with_context(module.HTTPSConnectionPool)
-
-
 def no_injection(module):
+    """Have pyOpenSSL's injection do nothing."""
     module.inject_into_urllib3 = lambda: None
 
 
@@ -176,20 +63,11 @@ def no_closing(module):
     kind.putheader = putheader
 
 
-#: What can be applied: its module, when that has been imported.
+#: What can be applied beside what the records of clients have: its module, when that is imported.
 APPLIED = {
-    "requests": {"requests.adapters": keep_connections},
     "larger-pool": {"requests.adapters": keep_all_connections},
     "connection-close": {"http.client": no_closing, "httplib": no_closing},
-    "httpx": {"httpx._config": one_context_of_httpx},
-    "httpx2": {"httpx2._config": one_context_of_httpx},
-    "httplib2": {"httplib2": one_context_of_httplib2},
-    "tornado": {"tornado.simple_httpclient": one_context_of_tornado},
-    "botocore": {"botocore.httpsession": one_client_of_botocore},
     ITS_OWN: {"ssl": one_context_of_a_line},
-    "http.client": {"ssl": one_context_of_ssl},
-    "urlopen": {"ssl": one_context_of_ssl},
-    "urllib3": {"urllib3.poolmanager": one_context_of_pools},
     "injected": {
         "urllib3.contrib.pyopenssl": no_injection,
         "requests.packages.urllib3.contrib.pyopenssl": no_injection,
@@ -197,11 +75,16 @@ APPLIED = {
 }
 
 
+def change_named(name):
+    """Return {module: function that changes it} of one change, named as its client or as itself."""
+    return APPLIED.get(name) or client_named(name).applied
+
+
 def to_apply(changes):
     """Return {module: function that changes it} of the names of some changes."""
     by_module = {}
     for name in changes:
-        for module, change in APPLIED.get(name, {}).items():
+        for module, change in change_named(name).items():
             by_module.setdefault(module, []).append(change)
 
     def all_of(functions):
@@ -218,11 +101,12 @@ def apply_first(changes):
 
 
 def changes_in(report):
-    """Return the names of the changes that a report asks for and that can be applied: clients,
-    "injected", and loops that are to patch.
+    """Return the names of the changes that a report asks for and that can be applied.
+
+    They are clients, "injected", and loops that are to patch.
     """
     ids = [change["id"] for change in report["advice"]]
-    changes = [name for name in ill_clients(report) if name in APPLIED]
+    changes = [name for name in ill_clients(report) if change_named(name)]
     if any(
         change["id"] == "larger-pool" and "requests" in change["add"] for change in report["advice"]
     ):
@@ -252,19 +136,22 @@ def ill_clients(report):
 
 
 def its_own(row):
-    """Return what contexts are called that no client makes: those that the program's own lines
-    make, by create_default_context, can be made once from outside.
+    """Return what contexts are called that no client makes.
+
+    Those that the program's own lines make, by create_default_context, can be made once from
+    outside.
     """
     return ITS_OWN if row["default"] == row["contexts"] else "the program's other contexts"
 
 
 def run_again(report, run):
-    """Return what came out when the program ran again with what its report asks for, beside what
-    was promised: {"changes", "left" (clients that cannot be changed from outside), "why" (nothing
-    ran, or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises": rows of
-    {"client", "promised", "loads"}, "kept" (None: none was made)}.
+    """Return what came out when the program ran again with what its report asks for.
 
-    run: a function of the changes that makes the second report.
+    A dictionary: "changes", "left" (clients that cannot be changed from outside), "why"
+    (nothing ran, or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises":
+    rows of {"client", "promised", "loads"}, "kept" (None: no promise was made).
+
+    run: makes the second report, given the changes.
     """
     result, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
     result["left"] = sorted(set(ill_clients(report)) - set(changes))
@@ -277,7 +164,7 @@ def run_again(report, run):
             "the doctor cannot make this change from outside: make it, and run the doctor again"
         )
         return dict(result, why=reason if keeps or report["advice"] else "nothing is to be changed")
-    say("running the program again, with the change (%s)" % ", ".join(changes))
+    print_line("running the program again, with the change (%s)" % ", ".join(changes))
     second = run(changes)
     for name in ("loads", "cpu_ms"):
         result[name] = [report["counts"][name], second["counts"][name]]
@@ -312,6 +199,7 @@ def by_client(report):
 
 
 def again_lines(comparison):
+    """Yield the lines of a report on the second run."""
     if comparison["left"] and comparison["changes"]:
         text = "%s: cannot be changed from outside, so nothing is promised."
         yield wrapped(text % ", ".join(comparison["left"]))

@@ -18,8 +18,9 @@ def short(path):
 
 
 def readable(value):
-    """Return a value as text for a report, also if Python 2.7 has bytes, or text that it cannot
-    say.
+    """Return a value as text for a report.
+
+    Also if Python 2.7 has bytes, or text that it cannot say.
     """
     try:
         text = str(value)
@@ -28,7 +29,7 @@ def readable(value):
     return text.decode("utf-8", "replace") if PY2 else text
 
 
-def told(error):
+def describe(error):
     """Return an exception in one line: its kind, and what the innermost one says."""
     for _ in range(10):
         inside = [getattr(error, "reason", None), getattr(error, "__cause__", None)]
@@ -41,13 +42,12 @@ def told(error):
 
 
 def span(pair, digits=1):
+    """Return two numbers as a range, in words."""
     return "%.*f to %.*f" % (digits, pair[0], digits, pair[1])
 
 
 def wrapped(text, label="  "):
-    """Return a text in lines: in a column beside its label, or a little deeper from the second line
-    on.
-    """
+    """Return a text in lines: in a column beside its label, or indented from the second on."""
     return textwrap.fill(
         text, 88, initial_indent=label,
         subsequent_indent=" " * len(label) if label.strip() else label + "  ",
@@ -55,7 +55,7 @@ def wrapped(text, label="  "):
     )  # fmt: skip
 
 
-def say(text, stream=None):
+def print_line(text, stream=None):
     """Print one line for people; in ASCII, if the terminal cannot show a letter."""
     stream = stream or sys.stderr or sys.__stderr__
     try:
@@ -71,4 +71,5 @@ def several(number, thing):
 
 
 def times(number):
+    """Return how often, in words."""
     return {1: "once", 2: "twice"}.get(number, "%d times" % number)
