@@ -41,8 +41,10 @@ _PRINTED = "printed.txt"
 
 @dataclass(frozen=True)
 class Listing(Table):
-    """Code with its caption. html: for a page, in its colours. text: the same for a terminal, with
-    `>` before each marked line. path, first, last: the lines of a file that are quoted.
+    """Code with its caption.
+
+    html: for a page, in its colours. text: the same for a terminal, with `>` before each marked
+    line. path, first, last: the lines of a file that are quoted.
     """
 
     path: str = ""
@@ -56,9 +58,9 @@ class Printed(Listing):
 
     name: str = ""
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+    def _repr_mimebundle_(self, **_: object) -> dict:
         record = {"name": self.name, "html": self.html, "alt": self.text}
-        return super()._repr_mimebundle_(include, exclude) | {FIGURE: record}
+        return super()._repr_mimebundle_() | {FIGURE: record}
 
 
 def client(name: str, beside: str = "") -> Listing:
@@ -132,8 +134,10 @@ def source(
 def _quoted(
     environment: Environment, module: str, name: str, lines: tuple[int, int] | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return what an installed package says: its version, the file's path in it and the numbers of
-    the first and the last line; and these lines. Raises UsageError as `source`.
+    """Return the place of some lines of an installed package, and the lines.
+
+    The place is its version, the file's path in it and the numbers of the first and the last line.
+    Raises UsageError as `source`.
     """
     folder, path = _file_of(environment, module)
     shown_path = path.relative_to(folder)
@@ -219,8 +223,10 @@ def _file_of(environment: Environment, module: str) -> tuple[Path, Path]:
 
 
 def files_of(environment: Environment, names: Iterable[str]) -> dict[str, tuple[list[str], str]]:
-    """Read files as a stack's packages have them: by their names on its search path
-    ("urllib3/util/wait.py"), their lines and their distribution ("urllib3 2.8.0").
+    """Read files as a stack's packages have them.
+
+    Returns, by their names on its search path ("urllib3/util/wait.py"), their lines and their
+    distribution ("urllib3 2.8.0").
 
     Missing files are left out; in the book of a machine file, all are: it holds nobody else's code.
     """
@@ -237,8 +243,9 @@ def files_of(environment: Environment, names: Iterable[str]) -> dict[str, tuple[
 
 
 def _definition(code: list[str], name: str) -> tuple[int, list[str]]:
-    """Return the number of the first line of `Class.method` in a file, and its lines; none if
-    missing.
+    """Return the number of the first line of `Class.method` in a file, and its lines.
+
+    None if it is missing.
 
     It goes by the indentation: today's parser does not read Python 2.
     """

@@ -147,7 +147,7 @@ def test_the_probe_is_told_the_library_of_the_stack_and_how_many_certificates_th
 def test_tasks_with_something_preloaded_are_done_in_another_process(monkeypatch):
     seen = []
 
-    def in_rounds(ways, repeats, called):
+    def in_rounds(ways, *_):
         seen.extend((name, asked["tasks"]) for _, name, asked in ways)
         return pd.DataFrame()
 
@@ -215,7 +215,7 @@ def test_a_round_counts_from_one_and_a_half_cores_on():
 def test_the_instructions_of_a_load_are_those_beyond_the_idle_process(monkeypatch):
     """Valgrind writes a log for each process; the program says which of them loaded."""
 
-    def output(command, called, within_s, environ):
+    def output(command, *_):
         assert "--tool=cachegrind" in command and "-S" in command
         [log] = [part.partition("=")[2] for part in command if part.startswith("--log-file=")]
         for pid, refs in ((11, "1,000,000"), (22, "251,000,500"), (33, "9")):
@@ -333,7 +333,7 @@ def test_half_of_the_free_memory_may_be_taken(monkeypatch):
 
 
 def test_the_memory_that_is_free_is_also_that_of_the_container(monkeypatch, tmp_path):
-    monkeypatch.setattr(weights, "Path", lambda folder, name: tmp_path / name)
+    monkeypatch.setattr(weights, "Path", lambda _folder, name: tmp_path / name)
     on_machine = weights.free_mib()
     (tmp_path / "memory.max").write_text(f"{5 << 20}\n")
     (tmp_path / "memory.current").write_text(f"{2 << 20}\n")
