@@ -395,6 +395,12 @@ def _timing(options: Namespace) -> None:
         print(f"the chapters took {line}")
 
 
+def _quotes(options: Namespace) -> None:
+    from casebook.charts import quotes
+
+    print(quotes.keep())
+
+
 def _rests(options: Namespace) -> None:
     from casebook import places
     from casebook.pages import resting
@@ -553,6 +559,7 @@ def _parser() -> ArgumentParser:
     )
     add("--against", metavar="FILE", help=against_help)
 
+    command("quotes", _quotes, "keep what the chapters quoted of packages, in data/quotes.json")
     add = command("rests", _rests, "the sentences of the built book that rest on findings")
     add("--marked", **switch, help="only those whose finding did not hold on this machine")
     add("--reach", **switch, help="only those that say more than their finding was measured on")

@@ -23,7 +23,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from casebook import colours, words
 from casebook.charts.origins import marked
 from casebook.errors import UsageError
-from casebook.findings.media import FIGURE
+from casebook.findings.media import FIGURE, QUOTES
 
 #: Drawings are laid out in points, which become the units of their viewBox. At this width a
 #: text of TEXT points is read at about 10 pixels on a phone and 16 on a desk.
@@ -45,6 +45,7 @@ class Chart:
     name: letters, digits and dashes; unique in the book. html: one <figure>, complete with its
     style. alt: the finding, in words computed from the data. caption: all of it as plain text.
     page_html: what the book includes in place of html, if that is more than a notebook can show.
+    quotes: lines of other people's packages in it (charts/quotes.py).
     """
 
     name: str
@@ -52,10 +53,12 @@ class Chart:
     alt: str
     caption: str
     page_html: str = ""
+    quotes: tuple[dict[str, Any], ...] = ()
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         record = {"name": self.name, "html": self.page_html or self.html, "alt": self.alt}
-        return {"text/html": self.html, "text/plain": self.alt, FIGURE: record}
+        bundle = {"text/html": self.html, "text/plain": self.alt, FIGURE: record}
+        return bundle | ({QUOTES: {"quotes": [*self.quotes]}} if self.quotes else {})
 
 
 def chart(
@@ -89,7 +92,8 @@ def chart(
     if key:
         items = "".join(f"<li>{mark}<span>{escape(text)}</span></li>" for mark, text in key)
         body += f'<ul class="cb-key" aria-label="Key">{items}</ul>'
-    parts = {"title": title.rstrip(".") + ".", "finding": finding, "source": f"{source} {reading}"}
+    parts = {"title": title.rstrip(".") + ".", "finding": finding, "source": source,
+             "reading": reading}  # fmt: skip
     paragraphs = {css: text.strip() for css, text in parts.items() if text.strip()}
     caption = "".join(f'<p class="cb-{css}">{marked(text)}</p>' for css, text in paragraphs.items())
     caption += _download(name, data)
