@@ -22,6 +22,9 @@
 #   make teacher  slides and answers for a teacher, into _build/teacher.zip (needs npm)
 #   make dist     the cure and the doctor as packages, requests-shared-context and tls-doctor,
 #                 into _build/dist; make products: the single files made from them
+#   make release-check  can all of it be released? TAG=v1.2.3 also asks whether that is its version;
+#                 make release gathers what is released into _build/release, with digests
+#   make audit    look what readers install up in the list of known vulnerabilities, and name licences
 #   make lock     resolve requirements.txt and env/test.lock again
 #   make clean    throw away the built book; make distclean: all that was made here
 #
@@ -41,7 +44,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: book fresh test test-all test-nightly mutants lab record pythons lint \
-	publish-check archive teacher dist products lock clean distclean
+	publish-check archive teacher dist products release release-check audit lock clean distclean
 
 book: $(BOOK)
 	@$(BIN)/python -m casebook book $(if $(STRICT),--strict) $(if $(ALL),--all) \
@@ -112,6 +115,22 @@ dist: products $(BOOK)
 products: $(BOOK)
 	@$(BIN)/python packages/tls-doctor/single_file.py doctor.py && \
 	cp packages/requests-shared-context/src/requests_shared_context/__init__.py shared_context.py
+
+# Their pages on an index are rendered; then each is installed where it promises to work.
+release-check: $(TESTS) dist
+	@$(BIN)/python .ci/release.py check $(TAG) && \
+	$(INSTALLERS) uv tool run twine==7.0.0 check --strict $(DIST)/* && \
+	$(BIN)/python -m pytest -n 2 -m "" tests/repository/test_release.py \
+	  tests/repository/test_products.py tests/doctor/test_doctor_installed.py \
+	  tests/cure/test_shared_context_installed.py
+
+release: archive dist
+	@$(BIN)/python .ci/release.py make
+
+# The licences, of what is installed here; the vulnerabilities, of what is locked.
+audit: $(BOOK)
+	@$(INSTALLERS) uv tool run pip-licenses==5.5.5 --python $(BIN)/python --order license && \
+	$(INSTALLERS) uv tool run pip-audit==2.10.1 --strict --no-deps --disable-pip -r requirements.txt
 
 lock: $(BOOK)
 	@$(BIN)/python -m casebook.stacks.locks

@@ -176,19 +176,6 @@ LOOP_BLOCKED_FROM_S = 0.1
 #: while it is published nowhere.
 ADDRESS = ""
 
-#: What is imported by this name connects by TLS of its own, which neither ssl nor pyOpenSSL sees.
-OWN_TLS = {
-    "psycopg2": "psycopg2", "psycopg": "psycopg",
-    "pycurl": "pycurl", "curl_cffi": "curl_cffi", "grpc": "grpc", "oracledb": "oracledb",
-    "cx_Oracle": "cx_Oracle", "MySQLdb": "mysqlclient", "_mysql_connector": "mysql-connector",
-    "mariadb": "mariadb", "pymssql": "pymssql", "pyodbc": "pyodbc", "ibm_db": "ibm_db",
-    "confluent_kafka": "confluent-kafka", "couchbase": "couchbase", "pulsar": "pulsar-client",
-    "aerospike": "aerospike", "pygit2": "pygit2", "temporalio": "temporalio", "primp": "primp",
-    "rnet": "rnet", "pyreqwest": "pyreqwest", "tls_client": "tls_client", "obstore": "obstore",
-    "deltalake": "deltalake", "M2Crypto": "M2Crypto", "aioquic": "aioquic",
-    "glide": "glide", "adbc_driver_postgresql": "adbc_driver_postgresql",
-}  # fmt: skip
-
 #: Empty where this is read from standard input.
 OWN_FILE = globals().get("__file__") or ""
 OWN_FILE = OWN_FILE and os.path.abspath(OWN_FILE).replace(".pyc", ".py").replace(".pyo", ".py")
@@ -205,7 +192,50 @@ FAILS = {
 }  # fmt: skip
 
 
-class Trouble(Exception):
+class Record(object):
+    """An object with documented fields.
+
+    FIELDS has of each its name, the function that makes its first value, and what it means. A class
+    of records has `__slots__ = Record.names_of(FIELDS)`, so that a name that is not there is an
+    error. `as_dict` is for the report, which leaves out those of OPTIONAL that are None.
+    """
+
+    __slots__ = ()
+    FIELDS = OPTIONAL = ()
+
+    def __init__(self, **values):
+        for name, make, _ in self.FIELDS:
+            setattr(self, name, values.pop(name) if name in values else make())
+        if values:
+            raise TypeError("%s has no %s" % (type(self).__name__, ", ".join(sorted(values))))
+
+    @staticmethod
+    def names_of(fields):
+        """Return the names in a table of fields."""
+        return tuple(name for name, _, _ in fields)
+
+    def as_dict(self):
+        """Return the fields as a dictionary, and those of the records in them."""
+        values = dict((name, plain(getattr(self, name))) for name, _, _ in self.FIELDS)
+        for name in self.OPTIONAL:
+            if values[name] is None:
+                del values[name]
+        return values
+
+
+def plain(value):
+    """Return a value of a record's field as what can be written as JSON."""
+    if isinstance(value, Record):
+        return value.as_dict()
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def nothing():
+    """Return None: the first value of a field that is not known yet."""
+    return None
+
+
+class DoctorError(Exception):
     """Why the doctor cannot tell; the text says what to do next."""
 
 
@@ -222,10 +252,11 @@ PATIENCE_S = 90
 
 
 def defaults():
-    spec = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
-    spec.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
-    spec.update(again=False, changes=[])
-    return dict(spec, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))
+    """Return the options of a command line that names none."""
+    options = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
+    options.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
+    options.update(again=False, changes=[])
+    return dict(options, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))
 
 
 # ------------------------------------------------------------------------------------------- words
@@ -239,8 +270,9 @@ def short(path):
 
 
 def readable(value):
-    """Return a value as text for a report, also if Python 2.7 has bytes, or text that it cannot
-    say.
+    """Return a value as text for a report.
+
+    Also if Python 2.7 has bytes, or text that it cannot say.
     """
     try:
         text = str(value)
@@ -249,7 +281,7 @@ def readable(value):
     return text.decode("utf-8", "replace") if PY2 else text
 
 
-def told(error):
+def describe(error):
     """Return an exception in one line: its kind, and what the innermost one says."""
     for _ in range(10):
         inside = [getattr(error, "reason", None), getattr(error, "__cause__", None)]
@@ -262,13 +294,12 @@ def told(error):
 
 
 def span(pair, digits=1):
+    """Return two numbers as a range, in words."""
     return "%.*f to %.*f" % (digits, pair[0], digits, pair[1])
 
 
 def wrapped(text, label="  "):
-    """Return a text in lines: in a column beside its label, or a little deeper from the second line
-    on.
-    """
+    """Return a text in lines: in a column beside its label, or indented from the second on."""
     return textwrap.fill(
         text, 88, initial_indent=label,
         subsequent_indent=" " * len(label) if label.strip() else label + "  ",
@@ -276,7 +307,7 @@ def wrapped(text, label="  "):
     )  # fmt: skip
 
 
-def say(text, stream=None):
+def print_line(text, stream=None):
     """Print one line for people; in ASCII, if the terminal cannot show a letter."""
     stream = stream or sys.stderr or sys.__stderr__
     try:
@@ -292,15 +323,17 @@ def several(number, thing):
 
 
 def times(number):
+    """Return how often, in words."""
     return {1: "once", 2: "twice"}.get(number, "%d times" % number)
 
 
 # ----------------------------------------------------------------------------------- the processes
 
 
-def begin(*arguments, **streams):
-    """Start this file again as a process of its own, with the options of this Python. environ: its
-    environment, if not this one's. Raises Trouble where it cannot be started.
+def spawn_self(*arguments, **streams):
+    """Start this file again as a process of its own, with the options of this Python.
+
+    environ: its environment, if not this one's. Raises DoctorError if it cannot be started.
     """
     import subprocess
 
@@ -312,17 +345,17 @@ def begin(*arguments, **streams):
 
 
 def check_start():
-    """Raise Trouble where this process has no Python that could read this file."""
+    """Raise DoctorError where this process has no Python that could read this file."""
     python = os.path.basename(sys.executable or "").lower()
     if getattr(sys, "frozen", False) or "py" not in python:
         # A frozen program would start itself, and that would start itself.
-        raise Trouble(
+        raise DoctorError(
             "this process is no Python that could run the doctor a second time (%s), and it needs "
             "one for its server: run the program with a Python, and the doctor with the same"
             % ("it is frozen" if getattr(sys, "frozen", False) else python or "it has no name")
         )
     if not os.path.isfile(OWN_FILE):
-        raise Trouble(
+        raise DoctorError(
             "the doctor starts itself again from its file, and there is none: save it as "
             "doctor.py, and run `python doctor.py`"
         )
@@ -343,37 +376,38 @@ def end_group(group):
 
 
 def start_server():
-    """Start the server in a process of its own; return it, and its address as `serve` says it.
-    Raises Trouble.
+    """Start the server in a process of its own; return it, and its address.
+
+    The address is as `serve` says it. Raises DoctorError.
     """
     import subprocess
 
-    process = begin("--serve", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = spawn_self("--child-serve", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     line = process.stdout.readline()
     if not line:
         process.wait()
-        raise Trouble(
+        raise DoctorError(
             "the doctor's own server did not start (its reason stands above): "
             "is this Python built with ssl and threads?"
         )
     address = json.loads(line.decode("ascii"))
     if "trouble" in address:
         process.communicate()
-        raise Trouble(address["trouble"])
+        raise DoctorError(address["trouble"])
     return process, address
 
 
-def needed(address):
-    """Return the address of the server. Raises Trouble if it could not listen."""
+def require_listening(address):
+    """Return the address of the server. Raises DoctorError if it could not listen."""
     if address["https"] is None:
-        raise Trouble(
+        raise DoctorError(
             "the doctor cannot listen on 127.0.0.1 (%(why)s), and its trials need that: allow it, "
             "or count alone, with `doctor.py run -- ...`" % address
         )
     return address
 
 
-def dismiss(server):
+def stop_server(server):
     """End the server of one's own, if it has not ended by itself."""
     try:
         server.communicate(b"0\n")  # no group is left to be ended
@@ -404,7 +438,7 @@ def serve():
         folder, group = tempfile.mkdtemp(prefix="doctor-"), None
     except EnvironmentError as error:
         text = "there is no folder for temporary files (%s): name one, as TMPDIR=/a/folder"
-        print(json.dumps({"trouble": text % told(error)}))
+        print(json.dumps({"trouble": text % describe(error)}))
         return 2
     try:
         ca, both = [os.path.join(folder, name) for name in ("ca.pem", "server.pem")]
@@ -418,7 +452,7 @@ def serve():
                 socket.create_connection(("127.0.0.1", port), 5).close()
             address.update(ports)
         except EnvironmentError as error:
-            address["why"] = told(error)
+            address["why"] = describe(error)
         print(json.dumps(address))
         sys.stdout.flush()
         for line in iter(sys.stdin.readline, ""):
@@ -434,8 +468,8 @@ def listen(certificate_and_key):
     import ssl
     import threading
 
-    Listener, Answers = server_classes()
-    server = Listener(("127.0.0.1", 0), Answers)
+    listener, answers = server_classes()
+    server = listener(("127.0.0.1", 0), answers)
     if certificate_and_key:
         context = own_context(ssl)(getattr(ssl, "PROTOCOL_TLS_SERVER", ssl.PROTOCOL_SSLv23))
         if PY2:
@@ -453,9 +487,10 @@ def listen(certificate_and_key):
 
 
 def server_classes():
-    """Return the classes of the server. GET /SECONDS/TRIAL takes so long, and is told the most
-    requests of that trial that the server had in hand at once. After a trial "last..." the
-    connection is closed.
+    """Return the classes of the server.
+
+    GET /SECONDS/TRIAL takes so long, and is told the most requests of that trial that the
+    server had in hand at once. After a trial "last..." the connection is closed.
     """
     import threading
 
@@ -475,9 +510,8 @@ def server_classes():
 
     class Answers(BaseHTTPRequestHandler):
         protocol_version, timeout, wbufsize = "HTTP/1.1", 60, -1
-        log_message = lambda *_: None  # noqa: E731
 
-        def do_GET(self):
+        def answer(self):
             _, seconds, trial = self.path.partition("?")[0].split("/")
             count(trial, +1)
             time.sleep(float(seconds))
@@ -488,9 +522,16 @@ def server_classes():
             self.end_headers()
             self.wfile.write(body)
 
+        do_GET = answer  # noqa: N815  # as the library calls it
+
+        def log_message(self, *_):
+            """Say nothing of a request."""
+
     class Listener(ThreadingTCPServer):
         daemon_threads, request_queue_size = True, 64
-        handle_error = lambda *_: None  # noqa: E731  # the client went away, or does not trust us
+
+        def handle_error(self, *_):
+            """Say nothing of an error: the client went away, or does not trust us."""
 
     return Listener, Answers
 
@@ -502,9 +543,11 @@ class Server(object):
         self.address, self.ca, self._trials = address, address["ca"], 0
 
     def url(self, scheme, delay_s, trial):
+        """Return the address of a trial."""
         return "%s://%s:%d/%s/%s" % (scheme, HOST, self.address[scheme], delay_s, trial)
 
     def new_trial(self):
+        """Return a name that no other trial has."""
         self._trials += 1  # others may use the same server: the number has to be nobody else's
         return "%d-%d" % (os.getpid(), self._trials)
 
@@ -526,6 +569,7 @@ INSTALLED = {}
 
 
 def provides():
+    """Return rows of {name, by, class}: who made what programs use for TLS."""
     rows = []
     for name, module, attribute in PROVIDED:
         if loaded(module):
@@ -536,8 +580,9 @@ def provides():
 
 
 def provider(value):
-    """Return who made a class or function: gevent, eventlet, pyOpenSSL, the standard library, a
-    module.
+    """Return who made a class or function.
+
+    gevent, eventlet, pyOpenSSL, the standard library, or a module.
     """
     module = str(getattr(value, "__module__", "") or "")
     first = module.split(".")[0]
@@ -552,7 +597,7 @@ def provider(value):
 loaded = sys.modules.get
 
 
-def bring(module):
+def try_import(module):
     """Import a library that the program has not; whether it is there."""
     try:
         __import__(module)
@@ -562,6 +607,7 @@ def bring(module):
 
 
 def urllib3_module(name):
+    """Return a module of urllib3, or of the copy in an old requests; None if not imported."""
     return loaded("urllib3." + name) or loaded("requests.packages.urllib3." + name)
 
 
@@ -572,13 +618,16 @@ def injected():
 
 
 def own_context(ssl):
-    """Return the SSLContext that ssl itself makes: gevent's and truststore's, which may stand in
-    its place (a .pth file injects truststore into every process), are made of it.
+    """Return the SSLContext that ssl itself makes.
+
+    gevent's and truststore's, which may stand in its place (a .pth file injects truststore into
+    every process), are made of it.
     """
     return [base for base in ssl.SSLContext.__mro__ if base.__module__ == "ssl"][-1]
 
 
 def openssl():
+    """Return the versions of OpenSSL: {"ssl", "pyOpenSSL", "loads"}."""
     import ssl
 
     versions = {"ssl": ssl.OPENSSL_VERSION, "pyOpenSSL": None}
@@ -591,13 +640,16 @@ def openssl():
 
 
 def is_library(path):
+    """Return whether a file is of the standard library or was installed."""
     library = os.path.dirname(os.path.abspath(os.__file__))
     return path.startswith(library) or is_package(path)
 
 
 def is_package(path):
-    """Return whether a file was installed: into site-packages, or elsewhere (pip install --target)
-    with what an installer leaves beside its package.
+    """Return whether a file was installed.
+
+    Into site-packages, or elsewhere (pip install --target) with what an installer leaves beside
+    its package.
     """
     if "site-packages" in path or "dist-packages" in path:
         return True
@@ -622,6 +674,7 @@ def installed_in(folder):
 
 
 def folders_in(folder):
+    """Return the names in a folder; none if it cannot be read."""
     try:
         return os.listdir(folder or ".")
     except (OSError, UnicodeError):  # such as one in an archive
@@ -638,13 +691,16 @@ def top_level(folder):
 
 
 def is_installed(package):
+    """Return whether a package can be imported."""
     return any(os.path.isdir(os.path.join(folder or ".", package)) for folder in sys.path)
 
 
 # --------------------------------------------------------------------- the program, in its process
 
 
-class TooLong(BaseException):
+class TooLongError(BaseException):
+    """The imports took longer than they may."""
+
     pass
 
 
@@ -660,6 +716,7 @@ def end_after(seconds, error=None):
 
 
 def is_script(program):
+    """Return whether a program is a file."""
     return program.endswith(".py") or os.path.isfile(program)
 
 
@@ -685,20 +742,20 @@ def import_program(program, arguments):
     exec(code, module.__dict__)
 
 
-def trouble_of(error, spec, phase):
+def trouble_of(error, options, phase):
     """Return what the import of the program ended with, and what to do, in a sentence or two."""
     if phase == "examination":
         sys.__excepthook__(*sys.exc_info())
-        return "the doctor stumbled itself: %s (its traceback stands above)" % told(error)
-    name, place, trace = spec["program"], "", sys.exc_info()[2]
+        return "the doctor stumbled itself: %s (its traceback stands above)" % describe(error)
+    name, place, trace = options["program"], "", sys.exc_info()[2]
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
         if path != OWN_FILE and not path.startswith("<"):
             place = ", at %s:%d" % (short(path), trace.tb_lineno)
         trace = trace.tb_next
     behind = 'behind `if __name__ == "__main__":`'
-    if isinstance(error, TooLong):
-        sentence = "was still in its imports after %d s%s" % (spec["patience"], place)
+    if isinstance(error, TooLongError):
+        sentence = "was still in its imports after %d s%s" % (options["patience"], place)
         to_do = "Name a module that only imports, or put the work %s" % behind
     elif isinstance(error, SystemExit):
         sentence = "called sys.exit(%r) in its imports%s, " % (error.code, place)
@@ -707,21 +764,24 @@ def trouble_of(error, spec, phase):
     else:
         python = os.path.basename(sys.executable or "python")
         start = name if is_script(name) else '-c "import %s"' % name.partition(":")[0]
-        sentence = "crashed in its imports%s: %s" % (place, told(error))
+        sentence = "crashed in its imports%s: %s" % (place, describe(error))
         to_do = "Mend that first: `%s %s` has to get through" % (python, start)
     return "%s %s. %s." % (name, sentence, to_do)
 
 
-# ------------------------------------------------------------------------------------- the clients
+# ------------------------------------------------------------------------- sessions of the clients
 
 
-# A session of each kind: Kind(module, ca or None, ...). With ca, a path of certificates, it trusts
-# these alone and goes past all proxies; without, it is as the library makes it.
-# ask(url, method, ...): (status, body, class of the socket or None, HTTP version).
+# A class for each kind of session: Kind(module, ca or None, ...). With ca, a path of certificates,
+# it trusts these alone and goes past all proxies; without, it is as the library makes it. Its
+# method `fetch` returns (status, body, class of the socket or None, HTTP version).
 
 
 class Requests(object):
-    """A session of requests or niquests; mount: what makes its adapter for https."""
+    """A session of requests or niquests.
+
+    mount: makes its adapter for https.
+    """
 
     def __init__(self, module, ca=None, mount=None):
         code = getattr(module.Session.__init__, "__code__", None)
@@ -737,19 +797,23 @@ class Requests(object):
             # A program's adapter may have connections that it goes on using.
             self.close = lambda: None
 
-    def ask(self, url, method="GET", **options):
+    def fetch(self, url, method="GET", **options):
+        """Return (status, body, class of the socket or None, HTTP version) of one request."""
         response = self.session.request(method, url, **dict(self.options, **options))
         kind = socket_of(response.raw)
         return response.status_code, response.content, kind, response.raw.version
 
 
 class Urllib3(object):
+    """A PoolManager of urllib3."""
+
     def __init__(self, module, ca=None):
         trust = {"cert_reqs": "CERT_REQUIRED", "ca_certs": ca} if ca else {}
         self.pool = module.PoolManager(**trust)
         self.close = self.pool.clear
 
-    def ask(self, url, method="GET", **options):
+    def fetch(self, url, method="GET", **options):
+        """Return (status, body, class of the socket or None, HTTP version) of one request."""
         options.update(retries=False, redirect=False, preload_content=False)
         response = self.pool.request(method, url, **options)
         kind = socket_of(response)
@@ -757,6 +821,8 @@ class Urllib3(object):
 
 
 class Httpx(object):
+    """A client of httpx."""
+
     def __init__(self, module, ca=None, **options):
         if ca:
             import ssl
@@ -768,19 +834,24 @@ class Httpx(object):
         follows = hasattr(self.client, "follow_redirects")
         self.options = {} if follows else {"allow_redirects": False}
 
-    def ask(self, url, method="GET", **options):
+    def fetch(self, url, method="GET", **options):
+        """Return (status, body, class of the socket or None, HTTP version) of one request."""
         response = self.client.request(method, url, **dict(self.options, **options))
         return response.status_code, response.content, None, response.http_version
 
 
 class GeventHttpClient(object):
-    """It knows HTTP/1.1 alone. factory: what makes its TLS contexts, where not its default."""
+    """A client of geventhttpclient, which knows HTTP/1.1 alone.
+
+    factory: makes its TLS contexts, if not its default does.
+    """
 
     def __init__(self, module, ca=None, factory=None):
         self.module, self.client, self.close = module, None, lambda: None
         self.trust = {"ssl_options": {"ca_certs": ca}, "ssl_context_factory": factory} if ca else {}
 
-    def ask(self, url):
+    def fetch(self, url):
+        """Return (status, body, class of the socket or None, HTTP version) of one request."""
         if self.client is None:
             trust = self.trust if url.startswith("https") else {}
             self.client = self.module.HTTPClient.from_url(url, **trust)
@@ -796,7 +867,8 @@ class HttpClient(object):
     def __init__(self, module, ca):
         self.module, self.ca, self.close = module, ca, lambda: None
 
-    def ask(self, url):
+    def fetch(self, url):
+        """Return (status, body, class of the socket or None, HTTP version) of one request."""
         scheme, _, place, path = url.split("/", 3)
         if scheme == "https:":
             context = self.module.ssl.create_default_context(cafile=self.ca)
@@ -810,60 +882,26 @@ class HttpClient(object):
 
 
 class Aiohttp(object):
-    def __init__(self, module, ca=None):
+    """A session of aiohttp, with a loop of its own."""
+
+    def __init__(self, module, _ca=None):
         import asyncio
 
         loop = asyncio.new_event_loop()
         self.wait, self.end, self.module = loop.run_until_complete, loop.close, module
         self.session = module.ClientSession(loop=loop)
 
-    def ask(self, url, method="GET", timeout=None):
+    def fetch(self, url, method="GET", timeout=None):
+        """Return (status, body, class of the socket or None, HTTP version) of one request."""
         options = {"timeout": self.module.ClientTimeout(total=timeout)} if timeout else {}
         # As Python 2.7 has to be able to read it: without `async with` and `await`.
         response = self.wait(self.session.request(method, url, allow_redirects=False, **options))
         return response.status, self.wait(response.read()), None, "HTTP/%d.%d" % response.version
 
     def close(self):
+        """Close the session, and its loop."""
         self.wait(self.session.close())
         self.end()
-
-
-class Way(object):
-    """A client, as the program has it. once: whether it has a `get` without a session; priced:
-    whether a kept connection can be asked for; adapter: whether it goes through one of an own
-    session of the program's.
-    """
-
-    once = priced = adapter = False
-
-    def __init__(self, name, kind, module=None, options=(), **can):
-        self.name, self.kind, self.module = name, kind, module or name
-        self.options = dict(options)
-        vars(self).update(can)
-
-    def session(self, *ca):
-        bring(self.module)
-        return self.kind(sys.modules[self.module], *ca, **self.options)
-
-
-#: Every client that the doctor knows, the likeliest first.
-WAYS = (
-    Way("requests", Requests, once=True, priced=True),
-    Way("niquests", Requests, priced=True),
-    Way("urllib3", Urllib3, priced=True),
-    Way("httpx", Httpx, once=True),
-    Way("geventhttpclient", GeventHttpClient),
-    Way("aiohttp", Aiohttp),
-)
-STANDARD = Way("the standard library", HttpClient, "httplib" if PY2 else "http.client")
-#: eventlet's urlopen goes through it, with nothing patched.
-EVENTLETS = Way("eventlet's own http.client", HttpClient, "eventlet.green.http.client")
-
-
-def topmost(names):
-    """Return the names of clients, without urllib3 if requests or niquests stands on it."""
-    on_it = {"requests", "niquests"} & set(names)
-    return [name for name in names if name != "urllib3" or not on_it]
 
 
 def class_of(value):
@@ -877,15 +915,459 @@ def socket_of(response):
     return class_of(getattr(connection, "sock", None))
 
 
+# ---------------------------------------------------------------- what each client does in a trial
+
+
+HTTP_CLIENT = "httplib" if PY2 else "http.client"
+
+
+def closing_requests(url, _trust):
+    """Return a function that fetches with a Session, and asks for the end of each connection."""
+    session = loaded("requests").Session()
+    return lambda: session.get(url, headers={"Connection": "close"}).content
+
+
+def each_requests(url, _trust):
+    """Return a function that fetches with requests.get."""
+    return lambda: loaded("requests").get(url).content
+
+
+def kept_requests(url, _trust):
+    """Return a function that fetches with one Session."""
+    session = loaded("requests").Session()
+    return lambda: session.get(url).content
+
+
+def with_places(url, size):
+    """Return a function that fetches with a Session whose pool has this many places."""
+    requests = loaded("requests")
+    session = requests.Session()
+    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
+    return lambda: session.get(url).content
+
+
+def each_niquests(url, trust):
+    """Return a function that fetches with a new Session of niquests each time."""
+    quiet = {"revocation_configuration": None}
+    return lambda: loaded("niquests").Session(**quiet).get(url, verify=trust).content
+
+
+def kept_niquests(url, trust):
+    """Return a function that fetches with one Session of niquests."""
+    session = loaded("niquests").Session(revocation_configuration=None)
+    return lambda: session.get(url, verify=trust).content
+
+
+def clients_of(httpx):
+    """Return the trial of httpx or httpx2, as in `Client.trial`."""
+
+    def new_client(url, _trust):
+        return lambda: loaded(httpx).get(url).content
+
+    def kept_client(url, _trust):
+        client = loaded(httpx).Client()
+        return lambda: client.get(url).content
+
+    return httpx, new_client, kept_client
+
+
+def awaiting_clients_of(httpx):
+    """Return the trial of their clients that await, several at once.
+
+    (As Python 2.7 has to be able to read it: without `async def` and `await`.)
+    """
+
+    def new_clients(url, _trust, number):
+        wait = waiting()
+
+        def fetch():
+            clients = [loaded(httpx).AsyncClient() for _ in range(number)]
+            try:
+                return [reply.content for reply in wait(gathered([c.get(url) for c in clients]))]
+            finally:
+                wait(gathered([client.aclose() for client in clients]))
+
+        return fetch
+
+    def kept_client(url, _trust, number):
+        wait, client = waiting(), loaded(httpx).AsyncClient()
+
+        def fetch():
+            replies = wait(gathered([client.get(url) for _ in range(number)]))
+            return [reply.content for reply in replies]
+
+        return fetch
+
+    return httpx, new_clients, kept_client
+
+
+def gathered(awaitables):
+    """Return what waits for all of some that can be awaited."""
+    import asyncio
+
+    class All(object):
+        def __await__(self):
+            return asyncio.gather(*awaitables).__await__()
+
+    return asyncio.wait_for(All(), None)
+
+
+def waiting():
+    """Return a function that waits for what can be awaited, on a loop of its own."""
+    import asyncio
+
+    return asyncio.new_event_loop().run_until_complete
+
+
+def each_urllib3(url, trust):
+    """Return a function that fetches with a new PoolManager each time."""
+    options = {"cert_reqs": "CERT_REQUIRED", "ca_certs": trust}
+    return lambda: loaded("urllib3").PoolManager(**options).request("GET", url).data
+
+
+def kept_urllib3(url, trust):
+    """Return a function that fetches with one PoolManager that has one context."""
+    import ssl
+
+    pool = loaded("urllib3").PoolManager(ssl_context=ssl.create_default_context(cafile=trust))
+    return lambda: pool.request("GET", url).data
+
+
+def each_httplib2(url, trust):
+    """Return a function that fetches with a new Http of httplib2 each time."""
+    return lambda: loaded("httplib2").Http(ca_certs=trust).request(url)[1]
+
+
+def kept_httplib2(url, trust):
+    """Return a function that fetches with one Http of httplib2."""
+    http = loaded("httplib2").Http(ca_certs=trust)
+    return lambda: http.request(url)[1]
+
+
+def with_http_client(url, **options):
+    """Return a function that fetches with an HTTPSConnection, made anew with these options."""
+    client = loaded(HTTP_CLIENT)
+    _, _, place, path = url.split("/", 3)
+
+    def fetch():
+        connection = client.HTTPSConnection(place, **options)
+        try:
+            connection.request("GET", "/" + path)
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+    return fetch
+
+
+def each_http_client(url, _trust):
+    """Return a function that fetches with an HTTPSConnection that makes its own context."""
+    return with_http_client(url)
+
+
+def each_urlopen(url, _trust):
+    """Return a function that fetches with urlopen."""
+    return lambda: loaded("urllib2" if PY2 else "urllib.request").urlopen(url).read()
+
+
+def kept_urlopen(url, _trust):
+    """Return a function that fetches with urlopen and one context."""
+    import ssl
+
+    context, module = ssl.create_default_context(), loaded("urllib2" if PY2 else "urllib.request")
+    return lambda: module.urlopen(url, context=context).read()
+
+
+def each_tornado(url, trust):
+    """Return a function that has tornado load the certificates for each connection."""
+    return with_tornado(url, ca_certs=trust)
+
+
+def kept_tornado(url, trust):
+    """Return a function that has tornado use one context."""
+    import ssl
+
+    return with_tornado(url, ssl_options=ssl.create_default_context(cafile=trust))
+
+
+def with_tornado(url, **options):
+    """Return a function that fetches with tornado's client and these options."""
+    import asyncio
+
+    loop, client = asyncio.new_event_loop(), loaded("tornado.httpclient").AsyncHTTPClient
+    # As Python 2.7 has to be able to read it: without `async def`.
+    asyncio.set_event_loop(loop)
+    return lambda: loop.run_until_complete(fetched(client, url, options)).body
+
+
+def fetched(client, url, options):
+    """Return what waits for a reply of tornado."""
+    return client().fetch(url, **options)
+
+
+def with_botocore(url, trust, clients={}):  # the clients that it keeps
+    """Return a function that fetches with one client of botocore that is kept.
+
+    If the server closes each connection, it loads for each. (To make a client takes longer than a
+    load, so it is made once, and counted in neither.)
+    """
+    place, folder, name = url.rsplit("/", 2)
+    if place not in clients:
+        config = loaded("botocore.config").Config(
+            signature_version=loaded("botocore").UNSIGNED, s3={"addressing_style": "path"}
+        )
+        options = dict(endpoint_url=place, region_name="us-east-1", verify=trust, config=config)
+        clients[place] = loaded("botocore.session").get_session().create_client("s3", **options)
+    clients[place].close()  # what it kept before; it goes on
+    return lambda: clients[place].get_object(Bucket=folder, Key=name)["Body"].read()
+
+
+def each_context(url, trust):
+    """Return a function that makes a context for each connection."""
+    import ssl
+
+    return lambda: with_http_client(url, context=ssl.create_default_context(cafile=trust))()
+
+
+def one_context(url, trust):
+    """Return a function that uses one context for all connections."""
+    import ssl
+
+    return with_http_client(url, context=ssl.create_default_context(cafile=trust))
+
+
+#: Of contexts that no client makes: a context for each connection, and one for all.
+CONTEXTS = (HTTP_CLIENT, each_context, one_context)
+#: Of a program that closes its connections.
+CLOSING = ("requests", closing_requests, kept_requests)
+
+
+# ------------------------------------------------ what can be changed in each client, from outside
+
+
+# What is applied stands in for a line of the program: it does what the line would do, from outside.
+
+
+def keep_connections(module):
+    """Have sessions of requests share one pool of connections, as one that is kept would.
+
+    An adapter of the program's own stays as it is.
+    """
+    adapter, pools = module.HTTPAdapter, {}
+    original, leave = adapter.init_poolmanager, adapter.close
+
+    def init_poolmanager(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        if type(self) is adapter:
+            key = os.getpid(), args, tuple(sorted(kwargs.items()))  # no child takes ours
+            self.poolmanager = pools.setdefault(key, self.poolmanager)
+
+    def close(self):
+        if type(self) is not adapter:
+            leave(self)
+
+    adapter.init_poolmanager, adapter.close = init_poolmanager, close
+
+
+def one_of_each(function):
+    """Return a function that makes a context once for each set of arguments and each process."""
+    contexts, lock = {}, {}
+
+    def make_once(*args, **kwargs):
+        import threading  # not before the program has the chance to patch it
+
+        key = os.getpid(), args, tuple(sorted(kwargs.items()))
+        try:
+            hash(key)
+        except TypeError:  # what cannot be compared
+            return function(*args, **kwargs)
+        with lock.setdefault(os.getpid(), threading.Lock()):
+            if key not in contexts:
+                contexts[key] = function(*args, **kwargs)
+            return contexts[key]
+
+    return make_once
+
+
+def one_context_of_httpx(module):
+    """Have clients of httpx share their contexts."""
+    module.create_ssl_context = one_of_each(module.create_ssl_context)
+
+
+def one_context_of_ssl(module):
+    """Have http.client and urlopen share their contexts."""
+    module._create_default_https_context = one_of_each(module._create_default_https_context)
+
+
+def one_context_of_httplib2(module):
+    """Have Https of httplib2 share their contexts."""
+    module._build_ssl_context = one_of_each(module._build_ssl_context)
+
+
+def one_context_of_tornado(module):
+    """Give requests that name the same certificates one context."""
+    kind, contexts = module._HTTPConnection, {}
+    original = kind._get_ssl_options
+
+    def _get_ssl_options(self, scheme):
+        request = self.request
+        if scheme != "https" or request.ssl_options is not None:
+            return original(self, scheme)
+        key = (
+            os.getpid(),
+            request.validate_cert,
+            request.ca_certs,
+            request.client_cert,
+            request.client_key,
+        )
+        if key not in contexts:
+            contexts[key] = original(self, scheme)
+        return contexts[key]
+
+    kind._get_ssl_options = _get_ssl_options
+
+
+def one_client_of_botocore(module):
+    """Have clients with the same settings share one pool of connections, as one that is kept."""
+    kind, managers = module.URLLib3Session, {}
+    original = kind.__init__
+
+    def begin(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        key = os.getpid(), repr(args), repr(sorted(kwargs.items()))
+        self._manager = managers.setdefault(key, self._manager)
+
+    kind.__init__, kind.close = begin, lambda _: None
+
+
+def one_context_of_pools(module):
+    """Give pools that the program makes by itself one context for each file of certificates."""
+    import ssl
+
+    context = one_of_each(ssl.create_default_context)
+    needs = "ssl_context cert_file ca_cert_dir ca_cert_data ssl_version".split()
+    verifies = (None, ssl.CERT_REQUIRED, "CERT_REQUIRED", "REQUIRED")
+
+    def with_context(kind):
+        original = kind.__init__
+
+        def begin(self, *args, **options):
+            caller = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
+            plain = options.get("cert_reqs") in verifies and not any(map(options.get, needs))
+            if caller not in ("requests", "urllib3") and plain:
+                options["ssl_context"] = context(cafile=options.pop("ca_certs", None))
+            original(self, *args, **options)
+
+        kind.__init__ = begin
+
+    with_context(module.PoolManager)
+    with_context(module.HTTPSConnectionPool)
+
+
+# ------------------------------------------------- the clients and libraries that the doctor knows
+
+
+class Client(Record):
+    """A client, or a library between a program and its clients."""
+
+    FIELDS = (
+        ("name", nothing, "as a report calls it"),
+        ("module", nothing, "what is imported to use it; as its name, if none is given"),
+        ("packages", str, "of these the doctor tells what it did, by the frames of a call"),
+        ("own_tls", str, "modules with TLS of their own, which neither ssl nor pyOpenSSL sees"),
+        # How it is asked in this process.
+        ("kind", nothing, "the class of its sessions"),
+        ("options", dict, "of that class"),
+        ("has_get", bool, "it has a `get` without a session"),
+        ("adapter", bool, "it goes through an adapter of a session of the program's"),
+        # Advice.
+        ("keep", nothing, "what has it load once, and risks nothing: (line, sentence)"),
+        ("makers", str, "its functions that make what is to be kept"),
+        ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
+        ("pool_options", dict, 'its options for a larger pool ("full"), and for more ("evicted")'),
+        ("larger_pool_trial", nothing, "the name of the trial of a larger pool"),
+        ("multiplexed", str, "the line that sends all to a host over one connection of HTTP/2"),
+        ("owners", nothing, "which of `Counts` has the number of its sessions or pools"),
+        ("front", nothing, "the library by which programs use it"),
+        ("constructor", nothing, "what a program makes of it, and keeps"),
+        ("keyword", nothing, "by which that takes a context or a client; None: it takes neither"),
+        # What is tried and applied; see `trials` and `changes`.
+        ("trial", nothing, "(module, function that loads again, function that does not)"),
+        ("awaiting_trial", nothing, "the same of its client that awaits"),
+        ("applied", dict, "{module: function that makes the change in it}"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+    def __init__(self, name, **values):
+        Record.__init__(self, name=name, **values)
+        self.module = self.module or name
+
+    def session(self, *ca):
+        """Return a session; ca: the certificates that it trusts alone."""
+        try_import(self.module)
+        return self.kind(sys.modules[self.module], *ca, **self.options)
+
+    @property
+    def takes_nothing(self):
+        """Return whether what a program makes of it takes no context and no client."""
+        return self.constructor is not None and self.keyword is None
+
+
+#: The clients and libraries, the likeliest first; by package, the client that it belongs to; and by
+#: module, what brings TLS of its own. `register` fills all three.
+CLIENTS, PACKAGES, OWN_TLS = [], {}, {}
+
+
+def register(client):
+    """Add the record of a client."""
+    CLIENTS.append(client)
+    PACKAGES.update(dict.fromkeys(client.packages.split(), client.name))
+    OWN_TLS.update(dict.fromkeys(client.own_tls.split(), client.name))
+
+
+def client_named(name):
+    """Return the record of a client; of one that is not known, one without anything."""
+    return next((client for client in CLIENTS if client.name == name), None) or Client(name)
+
+
+def counted_clients():
+    """Return the names of the clients that a run tells of."""
+    return sorted(set(PACKAGES.values()))
+
+
+def clients_with_sessions():
+    """Return the clients that can be asked in this process."""
+    return [client for client in CLIENTS if client.kind]
+
+
+def advice_to_keep(library):
+    """Return (how a library's client is kept or None, what is said of the context it takes)."""
+    client = client_named(library)
+    if client.constructor is None:
+        text = "Make one client of %s, and keep it; where it has none, see whether it takes one."
+        return None, text % library
+    text = "Make one client of %s, and keep it" % library
+    if client.keyword is None:
+        return client.constructor, text + " (it takes no context or client of yours)."
+    return client.constructor, text + " (it takes one of yours as %s=)." % client.keyword
+
+
+def topmost(names):
+    """Return the names of clients, without urllib3 if requests or niquests stands on it."""
+    on_it = {"requests", "niquests"} & set(names)
+    return [name for name in names if name != "urllib3" or not on_it]
+
+
 def own_adapters():
-    """Return clients that use the program's own https adapters, one for each class that is not
-    requests' own: of the sessions that are there now, and of a library that is imported for nothing
-    else.
+    """Return clients that use the program's own https adapters.
+
+    One for each class that is not requests' own: of the sessions that are there now, and of a
+    library that is imported for nothing else.
     """
     requests = loaded("requests")
     if not hasattr(requests, "Session"):
         return []
-    stock, adapters, ways = requests.adapters.HTTPAdapter, {}, []
+    stock, adapters, clients = requests.adapters.HTTPAdapter, {}, []
     # One that sends in its own way might send elsewhere.
     sending = [name for name in dir(stock) if name == "send" or name.startswith("get_connection")]
     for candidate in gc.get_objects():
@@ -897,13 +1379,142 @@ def own_adapters():
                     adapters.setdefault(kind, adapter)
     for kind, adapter in adapters.items():
         name = "requests with a session's %s" % kind.__name__
-        its_own = {"mount": lambda adapter=adapter: adapter}
-        ways.append(Way(name, Requests, "requests", its_own, priced=True, adapter=True))
+        mount = {"mount": lambda adapter=adapter: adapter}
+        values = dict(module="requests", kind=Requests, options=mount, adapter=True)
+        clients.append(Client(name, **values))
     x509 = getattr(loaded("requests_toolbelt.adapters.x509"), "X509Adapter", None)
     if x509 and x509 not in adapters:
-        new = {"mount": lambda: x509(cert_bytes=CERTIFICATE.encode(), pk_bytes=KEY.encode())}
-        ways.append(Way("requests with requests_toolbelt's X509Adapter", Requests, "requests", new))
-    return ways[:3]
+        mount = {"mount": lambda: x509(cert_bytes=CERTIFICATE.encode(), pk_bytes=KEY.encode())}
+        name = "requests with requests_toolbelt's X509Adapter"
+        clients.append(Client(name, module="requests", kind=Requests, options=mount))
+    return clients[:3]
+
+
+URLOPEN = "urllib2" if PY2 else "urllib.request"
+STANDARD = Client("the standard library", module=HTTP_CLIENT, kind=HttpClient)
+#: eventlet's urlopen goes through it, with nothing patched.
+EVENTLETS = Client(
+    "eventlet's own http.client", module="eventlet.green.http.client", kind=HttpClient
+)  # fmt: skip
+#: What is said of contexts that a program makes itself, and of clients that are not known.
+KEEP_CONTEXT = ("context = ssl.create_default_context()",
+    "Make one context, and give it to every connection.")  # fmt: skip
+
+# ------------------------------------------------------------------------------- a record each
+
+register(Client("requests", packages="requests", kind=Requests, has_get=True, owners="sessions",
+    keep=("session = requests.Session()",
+        "requests.get makes a Session for each call; one that is kept, for many requests to few "
+        "hosts, keeps its connections, and loads once for each."),
+    makers="Session",
+    larger_pool='session.mount("https://", requests.adapters.HTTPAdapter(%s))',
+    pool_options={"full": "pool_maxsize", "evicted": "pool_connections"},
+    larger_pool_trial="larger-pool",
+    trial=("requests", each_requests, kept_requests),
+    applied={"requests.adapters": keep_connections},
+))  # fmt: skip
+register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
+    keep=("session = niquests.Session()",
+        "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
+    makers="Session AsyncSession",
+    multiplexed="session = niquests.Session(multiplexed=True)",
+    trial=("niquests", each_niquests, kept_niquests),
+))  # fmt: skip
+register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
+    keep=("pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())",
+        "One pool that is kept keeps its connections, and with a context of your own it loads "
+        "once, whatever it connects to."),
+    makers="PoolManager ProxyManager",
+    larger_pool="pool = urllib3.PoolManager(%s, ssl_context=ssl.create_default_context())",
+    pool_options={"full": "maxsize", "evicted": "num_pools"}, larger_pool_trial="urllib3",
+    trial=("urllib3", each_urllib3, kept_urllib3),
+    applied={"urllib3.poolmanager": one_context_of_pools},
+))  # fmt: skip
+register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
+    constructor="httpx.Client", keyword="verify",
+    keep=("client = httpx.Client()",
+        "httpx.get, and each new client, loads anew; a client that is kept loads once, whatever it "
+        "connects to."),
+    makers="Client AsyncClient", multiplexed="client = httpx.AsyncClient(http2=True)",
+    trial=clients_of("httpx"), awaiting_trial=awaiting_clients_of("httpx"),
+    applied={"httpx._config": one_context_of_httpx},
+))  # fmt: skip
+register(Client("httpx2", packages="httpx2 httpcore2",
+    keep=("client = httpx2.Client()",
+        "Each new client loads anew; one that is kept loads once, whatever it connects to."),
+    makers="Client AsyncClient", multiplexed="client = httpx2.AsyncClient(http2=True)",
+    trial=clients_of("httpx2"), awaiting_trial=awaiting_clients_of("httpx2"),
+    applied={"httpx2._config": one_context_of_httpx},
+))  # fmt: skip
+register(Client("geventhttpclient", packages="geventhttpclient", kind=GeventHttpClient))
+register(Client("aiohttp", packages="aiohttp", kind=Aiohttp,
+    constructor="aiohttp.TCPConnector", keyword="ssl",
+    keep=("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
+        "One context, made once by ssl.create_default_context(), serves all sessions."),
+))  # fmt: skip
+register(Client("botocore", packages="botocore", owners="botocores", front="boto3",
+    keep=("client = boto3.client(...)",
+        "One client for all threads (it may be shared) keeps its connections, ten of them unless "
+        "it is told to keep more. botocore loads once for each new one."),
+    makers="client resource",
+    larger_pool="client = boto3.client(..., config=Config(%s))",
+    pool_options={"full": "max_pool_connections"},
+    trial=("botocore.session", with_botocore, with_botocore),
+    applied={"botocore.httpsession": one_client_of_botocore},
+))  # fmt: skip
+register(Client("httplib2", packages="httplib2",
+    keep=("http = httplib2.Http()",
+        "One Http for each thread, kept, keeps its connections; each new one loads anew."),
+    makers="Http",
+    trial=("httplib2", each_httplib2, kept_httplib2), applied={"httplib2": one_context_of_httplib2},
+))  # fmt: skip
+register(Client("tornado", packages="tornado",
+    keep=("HTTPRequest(url, ssl_options=context)",
+        "ca_certs loads anew for each connection; one ssl.SSLContext for all loads once."),
+    trial=("tornado.httpclient", each_tornado, kept_tornado),
+    applied={"tornado.simple_httpclient": one_context_of_tornado},
+))  # fmt: skip
+register(Client("twisted",
+    keep=("agent = Agent(reactor, pool=HTTPConnectionPool(reactor))",
+        "An Agent that is kept, and has a pool, keeps its connections; each new one loads anew."),
+))  # fmt: skip
+register(Client("http.client", packages="http httplib",
+    keep=("HTTPSConnection(host, context=context)",
+        "Without a context each HTTPSConnection makes its own: make one, by "
+        "context = ssl.create_default_context(), and give it to all."),
+    trial=(HTTP_CLIENT, each_http_client, one_context), applied={"ssl": one_context_of_ssl},
+))  # fmt: skip
+register(Client("urlopen", packages="urllib urllib2",
+    keep=(URLOPEN + ".urlopen(url, context=context)",
+        "Without a context each call makes its own: make one, by "
+        "context = ssl.create_default_context(), and give it to all."),
+    trial=(URLOPEN, each_urlopen, kept_urlopen), applied={"ssl": one_context_of_ssl},
+))  # fmt: skip
+
+# Libraries that use one of these, or ssl.
+
+register(Client("openai", constructor="openai.OpenAI", keyword="http_client"))
+register(Client("slack_sdk", constructor="slack_sdk.WebClient", keyword="ssl"))
+register(Client("stripe", constructor="stripe.StripeClient", keyword="http_client"))
+register(Client("boto3", constructor="boto3.client"))
+register(Client("kubernetes", constructor="kubernetes.client.ApiClient"))
+register(Client("redis", constructor="redis.Redis"))
+register(Client("svix", constructor="svix.api.Svix"))
+register(Client("websockets", constructor="websockets.sync.client.connect", keyword="ssl"))
+register(Client("aiomqtt", constructor="aiomqtt.Client", keyword="tls_context"))
+
+# What brings TLS of its own; a module is called as its package, unless one is named.
+
+for _name in (
+    "psycopg2 psycopg pycurl curl_cffi grpc oracledb cx_Oracle mariadb pymssql pyodbc ibm_db "
+    "couchbase aerospike pygit2 temporalio primp rnet pyreqwest tls_client obstore deltalake "
+    "M2Crypto aioquic glide adbc_driver_postgresql"
+).split():
+    register(Client(_name, own_tls=_name))
+register(Client("mysqlclient", own_tls="MySQLdb"))
+register(Client("mysql-connector", own_tls="_mysql_connector"))
+register(Client("confluent-kafka", own_tls="confluent_kafka"))
+register(Client("pulsar-client", own_tls="pulsar"))
 
 
 # ------------------------------------------------------------------ 1. does a read block the loop?
@@ -917,8 +1528,10 @@ PATCHES = {
 
 
 def find_loop():
-    """Return (the module of the program's event loop, whether its sockets stand in for the standard
-    ones); (None, False) if there is no loop.
+    """Return (the module of the program's event loop, whether its sockets are the standard ones).
+
+    The second says whether its sockets stand in for those of `socket`; (None, False) if there
+    is no loop.
     """
     provided = provider(getattr(loaded("socket"), "socket", None))
     loops = [name for name in ("gevent", "eventlet") if loaded(name)]
@@ -927,8 +1540,9 @@ def find_loop():
 
 
 def own_code_uses(package, program):
-    """Return whether a module of the program's own, and not only some library, holds a part of a
-    package: a library may import gevent and leave it alone.
+    """Return whether a module of the program's own holds a part of a package.
+
+    A library may import gevent and leave it alone.
     """
     top = str(program).partition(".")[0]
     for name, module in list(sys.modules.items()):
@@ -947,35 +1561,38 @@ def own_code_uses(package, program):
     return False
 
 
-def ask(client, server, scheme, delay_s, trial):
-    """Make one request over a new connection: (the trial's peak in the server's hand, socket
-    class).
+def request_once(client, server, scheme, delay_s, trial):
+    """Make one request over a new connection; return (the trial's peak, the socket's class).
 
-    Raises Trouble for any answer but the right one: a failed request is no timing.
+    The peak is the most requests that the server had in hand at once. Raises DoctorError for
+    any answer but the right one: a failed request is no timing.
     """
     session = client.session(server.ca)
     try:
-        status, body, kind, _ = session.ask(server.url(scheme, delay_s, trial))
+        status, body, kind, _ = session.fetch(server.url(scheme, delay_s, trial))
     finally:
         session.close()
     answer = json.loads(body.decode("ascii")) if status == 200 else {}
     if answer.get("trial") != trial:
-        raise Trouble("the doctor's server was asked, and something else answered (%s)" % status)
+        raise DoctorError(
+            "the doctor's server was asked, and something else answered (%s)" % status
+        )
     return answer["peak"], kind
 
 
 def one_trial(loop, client, server, scheme, delay_s, n):
-    """Run n greenlets with a request each, and one whose heart beats as often as the event loop
-    lets it; return what happened, as a dictionary. longest_gap_s: by how much the worst beat came
-    late.
+    """Run n greenlets with a request each, and one with a heartbeat; return what happened.
+
+    The heart beats as often as the event loop lets it. A dictionary; longest_gap_s: by how much
+    the worst beat came late.
     """
     trial, peaks, errors, beats = server.new_trial(), [], [], [clock()]
 
     def fetch():
         try:
-            peaks.append(ask(client, server, scheme, delay_s, trial)[0])
+            peaks.append(request_once(client, server, scheme, delay_s, trial)[0])
         except Exception as error:
-            errors.append(told(error))
+            errors.append(describe(error))
 
     def beat():
         while len(peaks + errors) < n:
@@ -987,7 +1604,7 @@ def one_trial(loop, client, server, scheme, delay_s, n):
         (task.join if loop.__name__ == "gevent" else task.wait)()
     beats.append(clock())
     wall_s = beats[-1] - beats[0]
-    gaps = [later - earlier - BEAT_S for earlier, later in zip(beats, beats[1:])]  # noqa: RUF007
+    gaps = [later - earlier - BEAT_S for earlier, later in zip(beats, beats[1:])]
     return dict(
         requests=n, delay_s=delay_s, wall_s=round(wall_s, 4),
         effective_concurrency=round(n * delay_s / wall_s, 3),
@@ -1013,8 +1630,9 @@ def verdict_of(trials):
 
 
 def try_out(loop, client, server, scheme, n=2):
-    """Run trials until they settle it: {"verdict": BLOCKED, FREE or CANNOT_TELL, "trials",
-    "error"}.
+    """Run trials until they settle it.
+
+    Returns {"verdict": BLOCKED, FREE or CANNOT_TELL, "trials", "error"}.
     """
     trials, verdict, error = [], None, None
     for delay_s in DELAYS_S:
@@ -1033,15 +1651,15 @@ def try_out(loop, client, server, scheme, n=2):
     return {"verdict": verdict or CANNOT_TELL, "trials": trials, "error": error}
 
 
-def check_way(loop, patched, client, server, imported):
+def check_client(loop, patched, client, server, imported):
     """Check whether a TLS read of this client blocks the loop, with plain HTTP as the control."""
     row = {"client": client.name, "imported": imported, "socket": None, "https": None, "http": None}
     try:
-        row["socket"] = ask(client, server, "https", 0, server.new_trial())[1]
+        row["socket"] = request_once(client, server, "https", 0, server.new_trial())[1]
         row["https"] = try_out(loop, client, server, "https")
         row["http"] = try_out(loop, client, server, "http")
     except Exception as error:
-        return dict(row, verdict=CANNOT_TELL, error=told(error))
+        return dict(row, verdict=CANNOT_TELL, error=describe(error))
     secure, plain = row["https"]["verdict"], row["http"]["verdict"]
     row["error"] = row["https"]["error"] or row["http"]["error"]
     row["verdict"] = secure
@@ -1051,25 +1669,29 @@ def check_way(loop, patched, client, server, imported):
 
 
 def check_loop(loop, patched, server, imported, watch):
-    """Return (client, row of `check_way`) for each client that the program imported, or for a
-    stand-in if it imported none.
+    """Return (client, row of `check_client`) for each client that the program imported.
+
+    If it imported none, for one that stands in.
     """
     # aiohttp has a loop of its own.
-    candidates = [client for client in WAYS if client.kind is not Aiohttp]
+    candidates = [client for client in clients_with_sessions() if client.kind is not Aiohttp]
     chosen = [client for client in candidates if client.module in topmost(imported)]
     if loaded(EVENTLETS.module):
         chosen.append(EVENTLETS)
     chosen = chosen[:3] + own_adapters()
     stand_ins = [
-        client for client in candidates[:3] if not chosen and watch and bring(client.module)
+        client for client in candidates[:3] if not chosen and watch and try_import(client.module)
     ]
     clients = chosen or (stand_ins + [STANDARD])[:1]
-    return [(client, check_way(loop, patched, client, server, bool(chosen))) for client in clients]
+    return [
+        (client, check_client(loop, patched, client, server, bool(chosen))) for client in clients
+    ]
 
 
 def try_cures(loop, client, server):
-    """Return what frees the loop of a client that is blocked, tried in this very process, one after
-    the other: rows of {"cure", "verdict", "wall_s"}. The process is not the same afterwards.
+    """Return what frees the loop of a client that is blocked: rows of {cure, verdict, wall_s}.
+
+    They are tried in this very process, one after the other. It is not the same afterwards.
     """
     rows = []
 
@@ -1086,7 +1708,7 @@ def try_cures(loop, client, server):
     if client.name == "geventhttpclient":
         note(
             "gevent's SSLContext",
-            Way(client.name, client.kind, options={"factory": gevents_context}),
+            Client(client.name, kind=client.kind, options={"factory": gevents_context}),
         )
     elif loop.__name__ == "gevent":
         from gevent import monkey
@@ -1107,8 +1729,9 @@ def gevents_context(cafile=None):
 
 
 def is_trapped():
-    """Return whether google-auth's adapter for client certificates would inject later: it is made
-    here.
+    """Return whether google-auth's adapter for client certificates would inject pyOpenSSL later.
+
+    One is made here to see it.
     """
     adapter = getattr(loaded("google.auth.transport.requests"), "_MutualTlsAdapter", None)
     if adapter is None or injected():
@@ -1127,11 +1750,11 @@ LOADS = ("load_verify_locations", "set_default_verify_paths")
 
 
 class Watch(object):
-    """Notes the processor milliseconds of each load of certificates, and where pyOpenSSL is
-    injected, while in a `with` block.
+    """A `with` block that notes the processor milliseconds of each load of certificates.
 
-    A profile function, so that nothing is replaced: to wrap a class of `ssl` one has to import it.
-    Imports take about twice as long under it; a load, which is one call, does not.
+    It notes where pyOpenSSL is injected, too. It is a profile function, so that nothing is
+    replaced: to wrap a class of `ssl` one has to import it. Imports take about twice as long
+    under it; a load, which is one call, does not.
     """
 
     def __init__(self):
@@ -1168,8 +1791,9 @@ class Watch(object):
 
 
 def caller(frame):
-    """Return {"file", "line", "text", "from"} of a frame that calls; from: the program's own line
-    above it.
+    """Return {"file", "line", "text", "from"} of a frame that calls.
+
+    from: the program's own line above it.
     """
     path, line = frame.f_code.co_filename, frame.f_lineno
     origin = {"file": short(path), "line": line, "from": None}
@@ -1195,11 +1819,12 @@ def loads_of(work):
 
 
 def count_loads(client, server):
-    """Return how often certificates are loaded by three connections of one session, and by one call
-    without a session: {"client", "by_connection", "made", "by_call", "error"}.
+    """Return how often certificates are loaded by three connections of one session.
 
+    And by one call without a session: {"client", "by_connection", "made", "by_call", "error"}.
     The connections are made with the trust that the library has by default, so they end at the
-    certificate of the doctor's server, after the loads. (One that does not verify gets an answer.)
+    certificate of the doctor's server, after the loads. (One that does not verify gets an
+    answer.)
     """
     row = {
         "client": client.name,
@@ -1213,42 +1838,45 @@ def count_loads(client, server):
         session = client.session()
     row["made"] = len(watch.loads)
     for _ in range(3):
-        loads, error = loads_of(lambda: session.ask(url))
+        loads, error = loads_of(lambda: session.fetch(url))
         row["by_connection"].append(len(loads))
         row["each_ms"] += [round(ms, 3) for ms in loads]
-        if error and "certificate verify failed" not in told(error).lower():
-            row["error"] = row["error"] or told(error)
+        if error and "certificate verify failed" not in describe(error).lower():
+            row["error"] = row["error"] or describe(error)
     session.close()
-    if client.once:
+    if client.has_get:
         row["by_call"] = len(loads_of(lambda: loaded(client.module).get(url))[0])
     return row
 
 
 def check_loads(server, imported, watch, deadline):
-    """Return a row of `count_loads` for each client that is here. What the program did not import
-    comes last, in our own process alone, and if there is time.
+    """Return a row of `count_loads` for each client that is here.
+
+    What the program did not import comes last, in our own process alone, and if there is time.
     """
     rows, candidates = [], [client for client in own_adapters() if client.adapter]
-    candidates += sorted(WAYS, key=lambda client: client.module not in imported)
+    candidates += sorted(clients_with_sessions(), key=lambda client: client.module not in imported)
     for client in candidates:
         its_own = client.module in imported
         if not its_own and (not watch or (imported and clock() > deadline)):
             continue
         with Watch() as importing:
-            if not bring(client.module):
+            if not try_import(client.module):
                 continue
         try:
             row = count_loads(client, server)
         except Exception as error:
-            row = {"client": client.name, "error": told(error), "by_call": None}
+            row = {"client": client.name, "error": describe(error), "by_call": None}
         row.update(imported=its_own, adapter=client.adapter, at_import=len(importing.loads))
         rows.append(row)
     return rows
 
 
 def judged_rows(rows, program):
-    """Return the rows of loads that count: of the clients that the program imported, or, if no
-    program was named, of requests. A session's own adapter counts for requests as a whole.
+    """Return the rows of loads that count: of the clients that the program imported.
+
+    If no program was named, of requests. A session's own adapter counts for requests as a
+    whole.
     """
     judged = [row for row in rows if row["imported"]]
     if not program:
@@ -1260,9 +1888,10 @@ def judged_rows(rows, program):
 
 
 def bounds(values):
-    """Return [least, most] without the very least and the very most: of eleven values those two
-    have the median between them with a certainty of 98.8 %, whatever the noise looks like. Of
-    fewer, all.
+    """Return [least, most] without the very least and the very most.
+
+    Of eleven values those two have the median between them with a certainty of 98.8 %, whatever
+    the noise looks like. Of fewer, all count.
     """
     values = sorted(values)[1:-1] if len(values) >= TURNS else sorted(values)
     return [round(values[0], 2), round(values[-1], 2)]
@@ -1281,20 +1910,21 @@ def certificates_of_a_load():
         return None
 
 
-def cost_of_a_load(results, watch):
-    """Return [least, most] milliseconds of one load, as the program or the clients here do it; if
-    none of them does, into a new context of the standard library's.
+def cost_of_a_load(rows, watch):
+    """Return [least, most] milliseconds of one load, as the program or the clients here do it.
+
+    If none of them loads, of one into a new context of the standard library's.
     """
     import ssl
 
-    spent = [ms for row in results["loads"] if row["imported"] for ms in row.get("each_ms", ())]
+    spent = [ms for row in rows if row["imported"] for ms in row.get("each_ms", ())]
     spent = spent or (watch.loads if watch else [])
-    spent = spent or [ms for row in results["loads"] for ms in row.get("each_ms", ())]
+    spent = spent or [ms for row in rows for ms in row.get("each_ms", ())]
     spent = spent or loads_of(lambda: [ssl.create_default_context() for _ in range(TURNS)])[0]
     return bounds(spent) if spent else None
 
 
-# ----------------------------------------------------- libraries between a program and its clients
+# ---------------------------------------------------- decorators between a program and its clients
 
 
 #: Those that wrap a program's functions: none of them makes a client.
@@ -1302,43 +1932,18 @@ DECORATORS = frozenset(
     "pydantic wrapt tenacity functools decorator backoff retry retrying stamina cachetools "
     "typeguard beartype deprecated opentelemetry sentry_sdk ddtrace newrelic elasticapm".split()
 )
-#: What to keep of a library, and the keyword by which it takes a context or a client of one's own;
-#: None: it takes neither.
-LIBRARIES = {
-    "openai": ("openai.OpenAI", "http_client"),
-    "slack_sdk": ("slack_sdk.WebClient", "ssl"),
-    "stripe": ("stripe.StripeClient", "http_client"),
-    "boto3": ("boto3.client", None),
-    "kubernetes": ("kubernetes.client.ApiClient", None),
-    "redis": ("redis.Redis", None),
-    "svix": ("svix.api.Svix", None),
-    "websockets": ("websockets.sync.client.connect", "ssl"),
-    "aiomqtt": ("aiomqtt.Client", "tls_context"),
-    "aiohttp": ("aiohttp.TCPConnector", "ssl"),
-    "httpx": ("httpx.Client", "verify"),
-}
 
 
 def is_decorator(package, codes):
-    """Return whether a package only wraps the program's functions: it is known for that, or all of
-    its functions that were called take whatever they are given (*args, **kwargs).
+    """Return whether a package only wraps the program's functions.
+
+    It is known for that, or all of its functions that were called take whatever they are given
+    (*args, **kwargs).
     """
     return package in DECORATORS or all(code.co_flags & 12 == 12 for code in codes)
 
 
-def taken_by(library):
-    """Return (how its client is kept, what is said of the context that it takes), of a library."""
-    if library not in LIBRARIES:
-        text = "Make one client of %s, and keep it; where it has none, see whether it takes one."
-        return None, text % library
-    maker, keyword = LIBRARIES[library]
-    text = "Make one client of %s, and keep it" % library
-    if keyword is None:
-        return maker, text + " (it takes no context or client of yours)."
-    return maker, text + " (it takes one of yours as %s=)." % keyword
-
-
-# --------------------------------------------------- what a run did, from the events of its probes
+# ------------------------------------------------------------------- what the counts of a run mean
 
 
 #: With this many requests, or exchanges, for each connection, they are kept.
@@ -1363,266 +1968,8 @@ CONTEXTS_FROM = 10
 KEPT_CONTEXTS_FROM = 100
 
 
-def counted(events):
-    """Return the counts of a run, a dictionary, from what `Probes` noted, in the order of time.
-
-    processes (that used TLS), cpu_ms (of all, from when their code begins, without compiled_ms, in
-    which Python compiled modules: it does that once); contexts, loads, load_ms; needed: one load
-    for each client, process and set of certificates; spare_ms: what the others took; connections
-    (of clients that began a handshake), handshakes (that came through), failed, peak (handshakes
-    under way at once in one process), under_loop (connections made under a running loop of asyncio
-    or trio); blocked: of such loops, {"by" (asyncio or trio), "times", "s", "waiting_s" (while
-    others waited), "clients", "at"}; silent: of all loops, {"by", "times", "s", "waiting_s" (while
-    others waited), "clients", "at"} of turns that took long while their thread waited, whatever
-    for; heartbeats: the loops that were looked at; own_tls: what was imported and brings TLS of its
-    own; on_loop: of loads under such a loop, {"loads", "spare",
-    "waiting" (while others waited), "ms", "held_ms" (of those), "longest_ms" (in a row), "at"};
-    failures: [what a connection ended with, times]; handshake_ms (of CPU) and handshake_s (from
-    begin to end) of those that ended; http2: rows of {"client", "host", "connections"}, where a
-    host that speaks HTTP/2 was given several by one process; botocores: clients of botocore's;
-    collected, dropped: contexts, and open connections, that were freed only when the doctor had
-    Python collect; truststore: where it was injected; stood: of the loops of greenlets, {"fetched"
-    (whether greenlets did, or the main program while some waited), "in_greenlets" (whether they
-    did themselves), "waits" (that were long), "times" and "s" (through which the loop stood
-    still), "clients", "at"}; sessions (of requests, that asked by HTTPS) and pools (of urllib3)
-    that were made; open (connections at once, each process at its most); queue: of the handshakes
-    of one context in one process, where they waited longest for each other from when their sockets
-    were connected, {"by" (the module of its sockets' class), "wanted" and "peak" (at once),
-    "handshakes", "waited_s" (while nothing was loaded into it), "behind_s" (of that, while one of
-    another thread was under way)} or None; alive (contexts with the same certificates at once, in
-    one process), context_mib (by which memory grew during loads); clients: a row of {"client",
-    "through", "contexts", "default" (of these, made by create_default_context for the program's own
-    code), "loads", "needed", "connections", "http" (whether the doctor knows the client of all
-    these), "requests" (None where nobody tells), "exchanges" (of something sent and an answer, so
-    many at least), "load_ms", "spare_ms", "kept", "alive", "at", "trusts", "by" (the modules of its
-    contexts' classes), "awaits" (loads by clients of httpx that await), "full" (connections of
-    urllib3's that were closed because their pool had no place for them), "evicted" (pools that were
-    made again for a host, since their PoolManager keeps fewer than it has hosts), "size" and
-    "wanted" (for each of the two, what such a pool or manager holds, and what was asked of it),
-    "closed" (by "program" or "server": Connection: close), "closers" (how many of http.client's
-    connections were ended so: each may connect again), "closed_at", "open", "peak" (handshakes at
-    once) and "threads" (that made connections)} for each client and each library that called it,
-    the one with the most loads first. kept: its connections are, for several requests each, or each
-    beside the others.
-    """
-    rows, makers, began, first, known_keys, spoken = {}, {}, {}, {}, set(), {}
-    cpu, started, compiled, trial_ms, under_way, shaken, opened = {}, {}, {}, 0, {}, {}, {}
-    loading, memory_spans, programs, holding = {}, {}, set(), {}
-    shaking, since_begun, multiplexed, latest = {}, {}, {}, {}
-    unreached, reached = [], False
-    total = dict(
-        processes=0, cpu_ms=0, compiled_ms=0, contexts=0, loads=0, needed=0, load_ms=0, spare_ms=0,
-        connections=0, handshakes=0, failed=0, peak=0, under_loop=0, injections=[],
-        clients=[],
-        blocked={"times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": [], "by": "asyncio"},
-        sessions=0, pools=0, uncounted=[], unprobed=[], alive=0, context_mib=0,
-        stood=dict(fetched=False, in_greenlets=False, waits=0, times=0, s=0, clients=[], at=[]),
-        on_loop={"loads": 0, "spare": 0, "waiting": 0, "ms": 0, "held_ms": 0,
-                 "longest_ms": 0, "at": []},
-        silent={"by": None, "times": 0, "s": 0, "waiting_s": 0, "clients": [], "at": []},
-        heartbeats=[], own_tls=[], failures=[], truststore=[], handshake_ms=0, handshake_s=0,
-        botocores=0, dropped=0, collected=0,
-    )  # fmt: skip
-
-    def row_of(origin):
-        key = origin["client"], origin["through"]
-        if key not in rows:
-            rows[key] = dict(
-                client=key[0], through=key[1], contexts=0, default=0, loads=0, needed=0,
-                connections=0, http=True, requests=None, exchanges=0, load_ms=0, spare_ms=0,
-                alive=0, at=[], trusts=[], by=[], awaits=0, full=0, evicted=0, size={}, wanted={},
-                open=0, threads=set(), peak=0, closed={}, closed_at=[], closers=set(),
-            )  # fmt: skip
-        return rows[key]
-
-    for event in events:
-        kind, pid = event["is"], event["pid"]
-        cpu_before, cpu[pid] = cpu.get(pid, 0), max(event["cpu"], cpu.get(pid, 0))
-        starts, context = kind in ("process", "start"), (pid, event.get("c"))
-        compiled_before, compiled[pid] = compiled.get(pid, 0), event.get("compiled", 0)
-        total["compiled_ms"] += 0 if starts else max(0, compiled[pid] - compiled_before)
-        if starts:
-            # Until here it was Python that began, and the doctor. (A program that another has taken
-            # the place of had this process before.)
-            started[pid] = started.get(pid, 0) + cpu[pid] - cpu_before
-            programs.update([pid] if kind == "start" else [])
-        elif kind == "trial":
-            trial_ms += event["ms"]
-        elif kind == "context":
-            makers[context] = first[event["c"]] = event["who"]
-            total["contexts"] += 1
-            row = row_of(event["who"])
-            row["contexts"] += 1
-            row["default"] += event["default"]
-        elif kind == "load":
-            makers[context] = first[event["c"]] = event["who"]
-            row, key = row_of(event["who"]), (pid, event["who"]["client"], event["trust"])
-            for tally in (row, total):
-                tally["loads"] += 1
-                tally["load_ms"] += event["ms"]
-                tally["needed"] += key not in known_keys
-                tally["spare_ms"] += event["ms"] if key in known_keys else 0
-                tally["alive"] = max(tally["alive"], event["alive"])
-            memory_spans.setdefault(pid, []).append([event["since"], event["t"]] + event["kib"])
-            loading.setdefault(context, []).append((event["since"], event["t"]))
-            if event["loop"]:
-                on_loop = total["on_loop"]
-                on_loop["loads"] += 1
-                on_loop["spare"] += key in known_keys
-                on_loop["waiting"] += event["waiting"]
-                on_loop["ms"] = round(on_loop["ms"] + event["ms"], 1)
-                # Loads that follow each other hold the loop up as one.
-                load_start, load_end = event["since"], event["t"]
-                streak = holding.get(pid)
-                if streak is None or load_start - streak[1] > 0.001 * HELD_UP_IN_A_ROW_FROM_MS:
-                    streak = holding[pid] = [load_start, load_end]
-                streak[1] = load_end
-                longest_ms = 1000 * (streak[1] - streak[0])
-                if event["waiting"]:
-                    on_loop["held_ms"] = round(on_loop["held_ms"] + event["ms"], 1)
-                    on_loop["longest_ms"] = round(max(on_loop["longest_ms"], longest_ms), 1)
-                note_place(on_loop["at"], event["who"]["at"])
-            known_keys.add(key)
-            row["awaits"] += bool(event["who"].get("awaits"))
-            note_place(row["at"], event["who"]["at"])
-            note_place(row["trusts"], event["trust"])
-            note_place(row["by"], event["by"])
-        elif kind == "begin":
-            # Made by a process that forked, or before anybody looked.
-            maker = makers.get(context) or (context[1] and first.get(context[1])) or event["who"]
-            began[pid, event["h"]] = {}
-            total["connections"] += 1
-            total["under_loop"] += bool(event["loop"])
-            row = spoken[pid, event["h"]] = row_of(maker)
-            row["connections"] += 1
-            latest[pid, event["who"]["client"]] = row
-            row["http"] = row["http"] and event["http"]
-            under_way[pid] = under_way.get(pid, 0) + 1
-            total["peak"] = max(total["peak"], under_way[pid])
-            opened[pid] = max(opened.get(pid, 0), event.get("open", 1))
-            row["open"] = max(row["open"], event.get("open", 1))
-            row["threads"].add(event.get("thread"))
-            of_row = shaking.setdefault((pid, id(row)), set())
-            of_row.add((pid, event["h"]))
-            row["peak"] = max(row["peak"], len(of_row))
-            since_begun[pid, event["h"]] = event["t"], of_row
-            if event["since"] is not None:
-                span = {name: event[name] for name in ("since", "t", "thread", "by")}
-                began[pid, event["h"]] = dict(span, end=None)
-                shaken.setdefault(context, []).append(began[pid, event["h"]])
-        elif kind == "end" and (pid, event["h"]) in began:
-            began.pop((pid, event["h"]))["end"] = event["t"]
-            total["handshakes" if event["ok"] else "failed"] += 1
-            if not event["ok"]:
-                note_place(total["failures"], event.get("why"))
-            under_way[pid] -= 1
-            start, of_row = since_begun.pop((pid, event["h"]))
-            of_row.discard((pid, event["h"]))
-            total["handshake_ms"] += event.get("ms", 0)
-            total["handshake_s"] += event["t"] - start
-            if event.get("alpn") == "h2" and event.get("host"):
-                key = pid, spoken[pid, event["h"]]["client"], event["host"]
-                multiplexed[key] = multiplexed.get(key, 0) + 1
-        elif kind == "exchange" and (pid, event["h"]) in spoken:
-            spoken[pid, event["h"]]["exchanges"] += event["n"]
-        elif kind in ("full", "evicted"):
-            row = row_of(makers.get(context) or event["who"])
-            row[kind] += 1
-            for name in ("size", "wanted"):
-                row[name][kind] = max(event[name], row[name].get(kind, 0))
-        elif kind in ("session", "pool", "botocore"):
-            total[kind + "s"] += 1
-        elif kind == "request" and (context in makers or event["c"] in first):
-            row = row_of(makers.get(context) or first[event["c"]])
-            row["requests"] = 1 + (row["requests"] or 0)
-        elif kind == "block":
-            blocked = total["blocked"]
-            blocked["times"] += 1
-            blocked["by"] = event["by"]
-            blocked["s"] = round(blocked["s"] + event["s"], 4)
-            blocked["waiting_s"] = round(blocked["waiting_s"] + event["waiting"] * event["s"], 4)
-            note_place(blocked["clients"], event["who"]["client"])
-            note_place(blocked["at"], event["who"]["at"])
-        elif kind == "silence":
-            silent = total["silent"]
-            silent["times"] += 1
-            silent["by"] = event["by"]
-            silent["s"] = round(silent["s"] + event["s"], 4)
-            if event["waiting"]:
-                silent["waiting_s"] = round(silent["waiting_s"] + event["s"], 4)
-                note_place(silent["clients"], event["who"]["client"])
-                note_place(silent["at"], event["who"]["at"])
-        elif kind == "closing":
-            row = row_of(makers.get(context) or event["who"])
-            if not row["connections"]:  # its client got the program's own context
-                row = latest.get((pid, event["who"]["client"]), row)
-            row["closed"][event["by"]] = row["closed"].get(event["by"], 0) + 1
-            note_place(row["closed_at"], event["who"]["at"])
-            row["closers"].update([(pid, event["h"])] if event.get("h") else [])
-        elif kind == "collected":
-            total["dropped"] += event["connections"]
-            total["collected"] += event["contexts"]
-        elif kind == "failed":
-            note_place(total["failures"], event["why"])
-        elif kind == "unreached":
-            note_place(unreached, event["why"])
-        elif kind == "reached":
-            reached = True
-        elif kind == "truststore":
-            total["truststore"].append(event["where"])
-        elif kind == "heartbeat" and event["by"] not in total["heartbeats"]:
-            total["heartbeats"].append(event["by"])
-        elif kind == "own tls" and event["name"] not in total["own_tls"]:
-            total["own_tls"].append(event["name"])
-        elif kind == "greenlet":
-            total["stood"]["fetched"] = True
-            total["stood"]["in_greenlets"] |= event["itself"]
-        elif kind == "wait":
-            stalls = total["stood"]
-            stalls["waits"] += 1
-            if event["stood"]:
-                stalls["times"] += 1
-                stalls["s"] = round(stalls["s"] + event["s"], 4)
-                note_place(stalls["clients"], event["who"]["client"])
-                note_place(stalls["at"], event["who"]["at"])
-        elif kind == "injection":
-            total["injections"].append(event["where"])
-        elif kind in ("uncounted", "unprobed"):
-            total[kind].append(event["why"])
-    if not (reached or total["connections"]):  # else others than those that are counted were meant
-        total["failures"] += unreached
-    total["context_mib"] = sum(growth(spans) for spans in memory_spans.values()) / 1024
-    total["queue"], total["open"] = longest_queue(shaken, loading), sum(opened.values())
-    total["processes"] = len(set(pid for pid, _ in makers) | set(under_way) | programs)
-    total["cpu_ms"] = sum(cpu[pid] - started.get(pid, 0) for pid in cpu) - trial_ms
-    total["clients"] = sorted(rows.values(), key=lambda row: (-row["loads"], -row["connections"]))
-    for tally in total["clients"] + [total]:
-        for name in ("load_ms", "spare_ms", "cpu_ms", "compiled_ms", "context_mib"):
-            if name in tally:
-                tally[name] = round(tally[name], 1)
-    whole_ms = max(total["cpu_ms"], total["spare_ms"], 0.1)
-    total["share"] = round(100 * total["spare_ms"] / whole_ms, 1)
-    total["handshake_ms"] = round(total["handshake_ms"], 1)
-    total["handshake_s"] = round(total["handshake_s"], 3)
-    largest = {}  # another process has to connect for itself
-    for (_, client, host), number in multiplexed.items():
-        largest[client, host] = max(number, largest.get((client, host), 0))
-    several = [(number,) + key for key, number in largest.items() if number >= TOO_MANY_H2_FROM]
-    total["http2"] = [
-        {"client": client, "host": host, "connections": number}
-        for number, client, host in sorted(several, key=lambda triple: -triple[0])
-    ]
-    for row in total["clients"]:
-        row["threads"], row["closers"] = len(row["threads"]), len(row["closers"])
-        row["kept"] = is_kept(row, total)
-    ill = [row for row in total["clients"] if not row["kept"]]
-    total["again"] = sum(row["loads"] - row["needed"] for row in ill)
-    total["again_share"] = round(100 * sum(row["spare_ms"] for row in ill) / whole_ms, 1)
-    return total
-
-
 def is_kept(row, total):
-    """Return whether the connections of a row of `counted` are kept."""
+    """Return whether the connections of a client's row are kept."""
     side_by_side = row["connections"] <= total["open"]  # each was made beside the others
     # Threads that share a client have one each: one that finds no place in its pool is closed.
     if is_shared(row, total) and (side_by_side or row["connections"] <= row["threads"]):
@@ -1635,15 +1982,17 @@ def is_kept(row, total):
 
 
 def at_once(row):
-    """Return how many requests of a row of `counted` were under way at once, as far as their
-    handshakes tell: those, or the threads whose connections were open at the same time.
+    """Return how many requests of a row were under way at once, as far as its handshakes tell.
+
+    That is those, or the threads whose connections were open at the same time.
     """
     return max(1, row["peak"], min(row["threads"], row["open"], row["connections"]))
 
 
 def wanting(row):
-    """Return what the connections of a row of `counted` were closed for want of, again and again:
-    "full" (places in a pool), "evicted" (pools).
+    """Return what the connections of a row were closed for want of, again and again.
+
+    "full": places in a pool; "evicted": pools.
     """
     # Where no connection had a second request, a server closes them, or nobody asked again.
     is_asked_again = (row["requests"] or 0) > row["connections"]
@@ -1652,18 +2001,16 @@ def wanting(row):
 
 
 def is_shared(row, total):
-    """Return whether connections of requests, urllib3 or botocore are those of far fewer sessions,
-    pools or clients.
-    """
-    owners = {
-        "requests": total["sessions"], "urllib3": total["pools"], "botocore": total["botocores"]
-    }.get(row["client"], 0)  # fmt: skip
+    """Return whether a row's connections are those of far fewer sessions, pools or clients."""
+    owners = total.get(client_named(row["client"]).owners, 0)
     return 0 < 2 * owners <= row["connections"]
 
 
 def growth(spans):
-    """Return by how many KiB the memory of a process grew in some spans of time, of [from, to, KiB
-    before, KiB after]. What happens in several that overlap is one growth.
+    """Return by how many KiB the memory of a process grew in some spans of time.
+
+    spans: [from, to, KiB before, KiB after]. What happens in several that overlap is one
+    growth.
     """
     total_kib, last_end, before_kib, after_kib = 0, None, 0, 0
     for begin, end, start_kib, end_kib in sorted(spans):
@@ -1675,10 +2022,14 @@ def growth(spans):
 
 
 def longest_queue(handshakes, loads):
-    """Return where handshakes waited longest for another of the same context, of {(process,
-    context): [{"since", "t", "end", "thread", "by"}, ...]} and the spans of time in which it was
-    loaded, {(process, context): [(from, to), ...]}: what `counted` has as "queue"; None if there is
-    none.
+    """Return where handshakes waited longest for another of the same context; None if nowhere.
+
+    handshakes: {(process, context): [{"since", "t", "end", "thread", "by"}, ...]}. loads: the
+    spans of time in which it was loaded, {(process, context): [(from, to), ...]}.
+
+    Returns {"by" (the module of its sockets' class), "wanted" and "peak" (at once),
+    "handshakes", "waited_s" (from when their sockets were connected, while nothing was loaded),
+    "behind_s" (of that, while one of another thread was under way)}.
     """
     queues = []
     for key, group in handshakes.items():
@@ -1732,10 +2083,10 @@ def note_place(places, place):
 
 
 def verdict_on(counts, share):
-    """Return REPEATED, ONCE or UNSEEN. share: above this part of the CPU, in percent, repeated
-    loads are an illness.
+    """Return the verdict on loads: REPEATED, ONCE or UNSEEN.
 
-    Where connections are kept there are no more loads than connections, however long the program
+    share: above this part of the CPU, in percent, repeated loads are an illness. Where
+    connections are kept there are no more loads than connections, however long the program
     runs: those have to take more.
     """
     if is_broken(counts):
@@ -1749,8 +2100,9 @@ def verdict_on(counts, share):
 
 
 def avoidable(counts):
-    """Return (how many loads were not needed, what they took of the CPU in percent), without those
-    of clients of botocore that are kept: nobody can have them load less.
+    """Return (how many loads were not needed, what they took of the CPU in percent).
+
+    Those of clients of botocore that are kept are left out: nobody can have them load less.
     """
     rows = [row for row in counts["clients"] if row["client"] == "botocore" and row["kept"]]
     loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in rows)
@@ -1759,15 +2111,14 @@ def avoidable(counts):
 
 
 def is_broken(counts):
-    """Return whether none of a program's connections came through: then it has no fault of
-    loads.
-    """
+    """Return whether none of a program's connections came through: its loads are no fault then."""
     return bool(counts["failures"]) and not counts["handshakes"]
 
 
 def limit_near(counts, share):
-    """Return the limit of `verdict_on`, in percent, that this run came near; None if it came near
-    none. What a run takes varies by some percent of itself, so that the next one may come out
+    """Return the limit of `verdict_on`, in percent, that this run came near; None if none.
+
+    What a run takes varies by some percent of itself, so that the next one may come out
     otherwise.
     """
     if is_broken(counts):
@@ -1794,9 +2145,7 @@ def verdict_on_handshakes(counts):
 
 
 def verdict_on_loop(counts):
-    """Return the verdict on loads on an asyncio loop: HELD_UP, FREE, or DOES_NOT_APPLY if none
-    ran.
-    """
+    """Return the verdict on loads under an asyncio loop: HELD_UP, FREE or DOES_NOT_APPLY."""
     on_loop = counts["on_loop"]
     in_a_row = on_loop["longest_ms"] >= HELD_UP_IN_A_ROW_FROM_MS
     long = on_loop["held_ms"] >= HELD_UP_FROM_MS and in_a_row
@@ -1813,6 +2162,916 @@ def verdict_on_contexts(counts):
         if row["alive"] >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
     return FEW if counts["loads"] else DOES_NOT_APPLY
+
+
+# ----------------------------------------------------------------------------- the events of a run
+
+
+#: What the fields of several events mean.
+FIELDS = {
+    "is": "which event it is; every event has it, and the next three",
+    "pid": "of the process that noted it",
+    "cpu": "the milliseconds of CPU that the process has used, without those in `compiled`",
+    "compiled": "the milliseconds in which Python compiled modules: it does that once",
+    "c": "number of the context: no other of this process has had it; None: unknown",
+    "h": "number of the connection",
+    "who": "who made the call, as `Probes.callers` tells",
+    "t": "when it ended, in seconds (of `begin`: when the handshake began)",
+    "since": "when it began (of `begin`: from when it was wanted, if that is known)",
+    "by": "the module of its class; of loops: which loop; of `closing`: who asked for it",
+    "loop": "whether it happened in the thread of a running loop of asyncio or trio",
+    "waiting": "whether others waited for that loop",
+    "s": "seconds",
+    "ms": "milliseconds of CPU",
+    "why": "the reason, in words",
+    "where": "the place in the sources, as `caller` tells",
+}
+#: Every event that is noted, by its name ("is"): (its own fields, what it means).
+EVENTS = {
+    # The process.
+    "process": ("", "a process begins to be counted"),
+    "start": ("", "the program's code begins"),
+    "exit": ("", "the process ends"),
+    "trial": ("ms", "the doctor itself used the processor"),
+    "collected": ("contexts connections", "a collection by the doctor alone freed these"),
+    # Contexts and loads.
+    "context": ("c who default", "a context was made; default: create_default_context, called by "
+        "the program's own code, made it"),
+    "load": ("c who ms kib alive loop waiting trust by t since", "certificates were loaded; kib: "
+        "the memory before and after; alive: contexts with these certificates; trust: which"),
+    "truststore": ("where", "truststore was injected"),
+    "injection": ("where", "pyOpenSSL was injected into urllib3"),
+    # Handshakes and connections.
+    "begin": ("h c who loop since t thread by http open", "a handshake began; http: its client is "
+        "one that the doctor knows; open: connections of the process, with this one"),
+    "end": ("h t ok why ms alpn host", "a handshake ended; ok: it came through; alpn: the protocol "
+        "that was chosen"),
+    "failed": ("why", "no connection was made, and no handshake told why"),
+    "unreached": ("why", "no host was found, or it refused; until the first `reached`"),
+    "reached": ("", "a host was reached; noted once in a process"),
+    "exchange": ("h n", "so many more times something was sent and answered (none of HTTP/2)"),
+    "request": ("c", "a request, if http.client tells"),
+    "closing": ("c h who by", "a reply ends its connection (Connection: close)"),
+    # What keeps connections.
+    "session": ("", "a Session of requests asks by HTTPS for the first time"),
+    "pool": ("", "a PoolManager was made that is not of requests"),
+    "botocore": ("", "a client of botocore was made"),
+    "full": ("c who size wanted", "a pool of urllib3's closed a connection for which it had no "
+        "place; wanted: the most in use at once"),
+    "evicted": ("c who size wanted", "a PoolManager made a pool for a host again, having given up "
+        "one with an open connection; wanted: its hosts"),
+    # Event loops.
+    "loop": ("name", "the library of a loop was imported"),
+    "heartbeat": ("by", "a loop is looked at"),
+    "block": ("s waiting who by", "a client that does not await kept a loop waiting"),
+    "silence": ("s waiting who by", "a turn of a loop took long while its thread waited"),
+    "greenlet": ("itself", "a greenlet fetches, or (itself: False) the main program does while "
+        "greenlets wait; noted once each"),
+    "wait": ("s stood who", "a greenlet waited for a reply; stood: its loop took no turn"),
+    "own tls": ("name", "what brings TLS of its own was imported"),
+    # What the run itself notes.
+    "uncounted": ("why", "nothing more is counted in this process"),
+    "unprobed": ("module why", "a module could not be probed"),
+    "trouble": ("why", "the program could not be run"),
+    "raised": ("why", "the program ended with an exception"),
+    "found": ("found", "what the program left behind at its end"),
+    "untried": ("why", "what it left behind could not be looked at"),
+}  # fmt: skip
+
+
+# --------------------------------------------------------- the tally of a run: its events, counted
+
+
+class Stall(Record):
+    """The waits that kept a running event loop from everything else."""
+
+    FIELDS = (
+        ("by", nothing, "the loop: asyncio, trio, gevent or eventlet"),
+        ("times", int, "how often"),
+        ("s", int, "seconds, all together"),
+        ("waiting_s", int, "of these, while others waited for the loop"),
+        ("clients", list, "[client that waited, times]"),
+        ("at", list, "[line of the program, times]"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+
+class GreenletStall(Record):
+    """What the loop of greenlets did while clients waited for replies."""
+
+    FIELDS = (
+        ("fetched", bool, "greenlets fetched, or the main program did while some waited"),
+        ("in_greenlets", bool, "greenlets fetched themselves"),
+        ("waits", int, "waits that were long"),
+        ("times", int, "of these, how many the loop stood still through"),
+        ("s", int, "seconds that it stood still"),
+        ("clients", list, "[client that waited, times]"),
+        ("at", list, "[line of the program, times]"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+
+class LoopLoads(Record):
+    """Loads of certificates under a running loop of asyncio or trio."""
+
+    FIELDS = (
+        ("loads", int, "how many"),
+        ("spare", int, "of these, not needed"),
+        ("waiting", int, "of these, while others waited"),
+        ("ms", int, "milliseconds of CPU of all"),
+        ("held_ms", int, "of those while others waited"),
+        ("longest_ms", int, "the longest time in a row, while others waited"),
+        ("at", list, "[line of the program, times]"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+
+class ClientRow(Record):
+    """What one client did for one library that called it, or for the program."""
+
+    FIELDS = (
+        ("client", nothing, "its name; None: the program's own code"),
+        ("through", nothing, "the library that called it"),
+        ("contexts", int, "contexts that it made"),
+        ("default", int, "of these, made by create_default_context for the program's own code"),
+        ("loads", int, "loads of certificates"),
+        ("needed", int, "one load for each process and set of certificates"),
+        ("load_ms", int, "milliseconds of CPU of all loads"),
+        ("spare_ms", int, "of those that were not needed"),
+        ("connections", int, "connections whose handshake began"),
+        ("http", lambda: True, "the doctor knows the client of all of these"),
+        ("requests", nothing, "requests; None: nobody tells"),
+        ("exchanges", int, "of something sent and an answer: so many at least"),
+        ("kept", bool, "its connections are kept, for several requests or beside each other"),
+        ("alive", int, "contexts with the same certificates at once, in one process"),
+        ("at", list, "[line of the program that loaded, times]"),
+        ("trusts", list, "[certificates that were loaded, times]"),
+        ("by", list, "[module of its contexts' class, times]"),
+        ("awaits", int, "loads by clients of httpx that await"),
+        ("full", int, "connections of urllib3's closed for want of a place in their pool"),
+        ("evicted", int, "pools made again for a host, as a PoolManager keeps fewer than it has"),
+        ("size", dict, 'what such a pool ("full") or manager ("evicted") holds'),
+        ("wanted", dict, "what was asked of it"),
+        ("closed", dict, 'replies that ended their connection, by "program" or "server"'),
+        ("closers", set, "the connections of http.client's that were ended so: their number"),
+        ("closed_at", list, "[line of the program, times]"),
+        ("open", int, "connections at once"),
+        ("peak", int, "handshakes at once, in one process"),
+        ("threads", set, "the threads that made connections: their number"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+    @property
+    def spare(self):
+        """Return how many loads were not needed."""
+        return self.loads - self.needed
+
+
+class Counts(Record):
+    """The counts of a run. In a report they are a dictionary, `counts`."""
+
+    FIELDS = (
+        ("processes", int, "that used TLS"),
+        ("cpu_ms", int, "of all, from when their code begins, without `compiled_ms`"),
+        ("compiled_ms", int, "in which Python compiled modules: it does that once"),
+        ("contexts", int, "that were made"),
+        ("loads", int, "loads of certificates"),
+        ("needed", int, "one load for each client, process and set of certificates"),
+        ("load_ms", int, "milliseconds of CPU of all loads"),
+        ("spare_ms", int, "of those that were not needed"),
+        ("share", int, "of these in the CPU, in percent"),
+        ("again", int, "loads that were not needed, of connections that are not kept"),
+        ("again_share", int, "of these in the CPU, in percent"),
+        ("connections", int, "connections of clients whose handshake began"),
+        ("handshakes", int, "that came through"),
+        ("failed", int, "that did not"),
+        ("peak", int, "handshakes under way at once, in one process"),
+        ("handshake_ms", int, "milliseconds of CPU of the handshakes that ended"),
+        ("handshake_s", int, "seconds from their begin to their end"),
+        ("open", int, "connections at once, each process at its most"),
+        ("under_loop", int, "connections made under a running loop of asyncio or trio"),
+        ("failures", list, "[what a connection ended with, times]"),
+        ("queue", nothing, "of handshakes that waited for each other, as `longest_queue` has it"),
+        ("http2", list, "hosts that speak HTTP/2 and were given several connections by a process"),
+        ("sessions", int, "of requests, that asked by HTTPS"),
+        ("pools", int, "of urllib3's that were made"),
+        ("botocores", int, "clients of botocore's"),
+        ("alive", int, "contexts with the same certificates at once, in one process"),
+        ("context_mib", int, "by which memory grew during loads"),
+        ("collected", int, "contexts that were freed only when the doctor had Python collect"),
+        ("dropped", int, "open connections that were closed only then"),
+        ("on_loop", LoopLoads, "loads under a running loop"),
+        ("blocked", lambda: Stall(by="asyncio"), "of asyncio and trio, by clients"),
+        ("silent", Stall, "of all loops: turns that took long while their thread waited"),
+        ("stood", GreenletStall, "of greenlets, while the program ran"),
+        ("heartbeats", list, "the loops that were looked at"),
+        ("own_tls", list, "what was imported and brings TLS of its own"),
+        ("truststore", list, "where it was injected"),
+        ("injections", list, "where pyOpenSSL was injected"),
+        ("uncounted", list, "why something was not counted"),
+        ("unprobed", list, "why a module was not probed"),
+        ("clients", list, "a `ClientRow` each, the one with the most loads first"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+
+def count_events(events):
+    """Return the counts of a run, a dictionary as `Counts`, of its events in the order of time."""
+    tally = Tally()
+    for event in events:
+        tally.add(event)
+    return tally.finish()
+
+
+class Tally(object):
+    """Counts the events of a run, which `add` takes in the order of time; `finish` returns them.
+
+    There is a method for each kind of event that is counted; HANDLERS names it.
+    """
+
+    def __init__(self):
+        self.total = Counts()
+        self.rows = {}  # (client, through): its row
+        self.makers, self.first_makers = {}, {}  # context of a process, and of any: who
+        # By process.
+        self.cpu_ms, self.started_ms, self.compiled_ms, self.trial_ms = {}, {}, {}, 0
+        self.programs, self.under_way, self.open = set(), {}, {}
+        self.memory_spans, self.streaks = {}, {}
+        self.known_loads = set()  # (process, client, certificates)
+        # By (process, connection).
+        self.waits, self.begun, self.row_of_connection = {}, {}, {}
+        self.shaking = {}  # (process, row): its handshakes under way
+        self.last_row = {}  # (process, client): of its last connection
+        # By (process, context): handshakes, and spans of time in which it was loaded.
+        self.handshakes, self.load_spans = {}, {}
+        self.http2 = {}  # (process, client, host): connections
+        self.unreached, self.reached = [], False
+
+    def add(self, event):
+        """Count one event."""
+        kind, pid = event["is"], event["pid"]
+        cpu_before = self.cpu_ms.get(pid, 0)
+        self.cpu_ms[pid] = max(event["cpu"], cpu_before)
+        compiled_before = self.compiled_ms.get(pid, 0)
+        self.compiled_ms[pid] = event.get("compiled", 0)
+        if kind in ("process", "start"):
+            # Until here it was Python that began, and the doctor. (A program that another has taken
+            # the place of had this process before.)
+            spent_ms = self.cpu_ms[pid] - cpu_before
+            self.started_ms[pid] = self.started_ms.get(pid, 0) + spent_ms
+        else:
+            self.total.compiled_ms += max(0, self.compiled_ms[pid] - compiled_before)
+        if kind in self.HANDLERS:
+            self.HANDLERS[kind](self, event)
+
+    def row_of(self, origin):
+        """Return the row of a call, as `Probes.callers` tells of it."""
+        key = origin["client"], origin["through"]
+        if key not in self.rows:
+            self.rows[key] = ClientRow(client=key[0], through=key[1])
+        return self.rows[key]
+
+    # ------------------------------------------------------------------------------------ processes
+
+    def on_start(self, event):
+        """Count a process that runs the program."""
+        self.programs.add(event["pid"])
+
+    def on_trial(self, event):
+        """Leave out what the doctor used itself."""
+        self.trial_ms += event["ms"]
+
+    def on_collected(self, event):
+        """Count what a collection by the doctor alone has freed."""
+        self.total.dropped += event["connections"]
+        self.total.collected += event["contexts"]
+
+    # --------------------------------------------------------------------------- contexts and loads
+
+    def on_context(self, event):
+        """Count a context that was made."""
+        self.makers[context_of(event)] = self.first_makers[event["c"]] = event["who"]
+        self.total.contexts += 1
+        row = self.row_of(event["who"])
+        row.contexts += 1
+        row.default += event["default"]
+
+    def on_load(self, event):
+        """Count a load of certificates."""
+        context, pid = context_of(event), event["pid"]
+        self.makers[context] = self.first_makers[event["c"]] = event["who"]
+        row, key = self.row_of(event["who"]), (pid, event["who"]["client"], event["trust"])
+        is_spare = key in self.known_loads
+        for tally in (row, self.total):
+            tally.loads += 1
+            tally.load_ms += event["ms"]
+            tally.needed += not is_spare
+            tally.spare_ms += event["ms"] if is_spare else 0
+            tally.alive = max(tally.alive, event["alive"])
+        self.memory_spans.setdefault(pid, []).append([event["since"], event["t"]] + event["kib"])
+        self.load_spans.setdefault(context, []).append((event["since"], event["t"]))
+        if event["loop"]:
+            self.count_loop_load(event, is_spare)
+        self.known_loads.add(key)
+        row.awaits += bool(event["who"].get("awaits"))
+        note_place(row.at, event["who"]["at"])
+        note_place(row.trusts, event["trust"])
+        note_place(row.by, event["by"])
+
+    def count_loop_load(self, event, is_spare):
+        """Count a load under a running loop."""
+        on_loop, pid = self.total.on_loop, event["pid"]
+        on_loop.loads += 1
+        on_loop.spare += is_spare
+        on_loop.waiting += event["waiting"]
+        on_loop.ms = round(on_loop.ms + event["ms"], 1)
+        # Loads that follow each other hold the loop up as one.
+        load_start, load_end = event["since"], event["t"]
+        streak = self.streaks.get(pid)
+        if streak is None or load_start - streak[1] > 0.001 * HELD_UP_IN_A_ROW_FROM_MS:
+            streak = self.streaks[pid] = [load_start, load_end]
+        streak[1] = load_end
+        if event["waiting"]:
+            longest_ms = 1000 * (streak[1] - streak[0])
+            on_loop.held_ms = round(on_loop.held_ms + event["ms"], 1)
+            on_loop.longest_ms = round(max(on_loop.longest_ms, longest_ms), 1)
+        note_place(on_loop.at, event["who"]["at"])
+
+    def on_truststore(self, event):
+        """Note where truststore was injected."""
+        self.total.truststore.append(event["where"])
+
+    def on_injection(self, event):
+        """Note where pyOpenSSL was injected."""
+        self.total.injections.append(event["where"])
+
+    # ------------------------------------------------------------------- handshakes and connections
+
+    def on_begin(self, event):
+        """Count a connection, and its handshake as under way."""
+        context, pid, connection = context_of(event), event["pid"], connection_of(event)
+        # Made by a process that forked, or before anybody looked.
+        maker = self.makers.get(context) or (event["c"] and self.first_makers.get(event["c"]))
+        row = self.row_of_connection[connection] = self.row_of(maker or event["who"])
+        self.waits[connection] = {}
+        self.total.connections += 1
+        self.total.under_loop += bool(event["loop"])
+        row.connections += 1
+        self.last_row[pid, event["who"]["client"]] = row
+        row.http = row.http and event["http"]
+        self.under_way[pid] = self.under_way.get(pid, 0) + 1
+        self.total.peak = max(self.total.peak, self.under_way[pid])
+        self.open[pid] = max(self.open.get(pid, 0), event.get("open", 1))
+        row.open = max(row.open, event.get("open", 1))
+        row.threads.add(event.get("thread"))
+        of_row = self.shaking.setdefault((pid, id(row)), set())
+        of_row.add(connection)
+        row.peak = max(row.peak, len(of_row))
+        self.begun[connection] = event["t"], of_row
+        if event["since"] is not None:
+            span = {name: event[name] for name in ("since", "t", "thread", "by")}
+            self.waits[connection] = dict(span, end=None)
+            self.handshakes.setdefault(context, []).append(self.waits[connection])
+
+    def on_end(self, event):
+        """Count a handshake that ended, if its begin was seen."""
+        connection = connection_of(event)
+        if connection not in self.waits:
+            return
+        self.waits.pop(connection)["end"] = event["t"]
+        if event["ok"]:
+            self.total.handshakes += 1
+        else:
+            self.total.failed += 1
+            note_place(self.total.failures, event.get("why"))
+        self.under_way[event["pid"]] -= 1
+        start, of_row = self.begun.pop(connection)
+        of_row.discard(connection)
+        self.total.handshake_ms += event.get("ms", 0)
+        self.total.handshake_s += event["t"] - start
+        if event.get("alpn") == "h2" and event.get("host"):
+            key = event["pid"], self.row_of_connection[connection].client, event["host"]
+            self.http2[key] = self.http2.get(key, 0) + 1
+
+    def on_failed(self, event):
+        """Count a connection that was never made."""
+        note_place(self.total.failures, event["why"])
+
+    def on_unreached(self, event):
+        """Note that a host was not reached."""
+        note_place(self.unreached, event["why"])
+
+    def on_reached(self, _):
+        """Note that a host was reached."""
+        self.reached = True
+
+    def on_exchange(self, event):
+        """Count what went over a connection whose begin was seen."""
+        if connection_of(event) in self.row_of_connection:
+            self.row_of_connection[connection_of(event)].exchanges += event["n"]
+
+    def on_request(self, event):
+        """Count a request, if its context is known."""
+        maker = self.makers.get(context_of(event)) or self.first_makers.get(event["c"])
+        if maker:
+            row = self.row_of(maker)
+            row.requests = 1 + (row.requests or 0)
+
+    def on_closing(self, event):
+        """Count a reply that ends its connection."""
+        row = self.row_of(self.makers.get(context_of(event)) or event["who"])
+        if not row.connections:  # its client got the program's own context
+            row = self.last_row.get((event["pid"], event["who"]["client"]), row)
+        row.closed[event["by"]] = row.closed.get(event["by"], 0) + 1
+        note_place(row.closed_at, event["who"]["at"])
+        if event.get("h"):
+            row.closers.add(connection_of(event))
+
+    # ----------------------------------------------------------------------- what keeps connections
+
+    def on_session(self, _):
+        """Count a session of requests."""
+        self.total.sessions += 1
+
+    def on_pool(self, _):
+        """Count a PoolManager of urllib3's."""
+        self.total.pools += 1
+
+    def on_botocore(self, _):
+        """Count a client of botocore's."""
+        self.total.botocores += 1
+
+    def on_full(self, event):
+        """Count a connection that was closed for want of a place in its pool."""
+        row = self.row_of(self.makers.get(context_of(event)) or event["who"])
+        row.full += 1
+        self.count_size(row, event)
+
+    def on_evicted(self, event):
+        """Count a pool that a manager had to make again."""
+        row = self.row_of(self.makers.get(context_of(event)) or event["who"])
+        row.evicted += 1
+        self.count_size(row, event)
+
+    def count_size(self, row, event):
+        """Note how large a pool or a manager was, and what was wanted of it."""
+        for sizes, name in ((row.size, "size"), (row.wanted, "wanted")):
+            sizes[event["is"]] = max(event[name], sizes.get(event["is"], 0))
+
+    # ------------------------------------------------------------------------------------ the loops
+
+    def on_heartbeat(self, event):
+        """Note a loop that is looked at."""
+        if event["by"] not in self.total.heartbeats:
+            self.total.heartbeats.append(event["by"])
+
+    def on_own_tls(self, event):
+        """Note what brings TLS of its own."""
+        if event["name"] not in self.total.own_tls:
+            self.total.own_tls.append(event["name"])
+
+    def on_block(self, event):
+        """Count a wait of a client that does not await."""
+        blocked = self.total.blocked
+        blocked.times += 1
+        blocked.by = event["by"]
+        blocked.s = round(blocked.s + event["s"], 4)
+        blocked.waiting_s = round(blocked.waiting_s + event["waiting"] * event["s"], 4)
+        note_place(blocked.clients, event["who"]["client"])
+        note_place(blocked.at, event["who"]["at"])
+
+    def on_silence(self, event):
+        """Count a turn of a loop that took long."""
+        silent = self.total.silent
+        silent.times += 1
+        silent.by = event["by"]
+        silent.s = round(silent.s + event["s"], 4)
+        if event["waiting"]:
+            silent.waiting_s = round(silent.waiting_s + event["s"], 4)
+            note_place(silent.clients, event["who"]["client"])
+            note_place(silent.at, event["who"]["at"])
+
+    def on_greenlet(self, event):
+        """Note that greenlets fetch."""
+        self.total.stood.fetched = True
+        self.total.stood.in_greenlets |= event["itself"]
+
+    def on_wait(self, event):
+        """Count a wait for a reply beside greenlets."""
+        stalls = self.total.stood
+        stalls.waits += 1
+        if event["stood"]:
+            stalls.times += 1
+            stalls.s = round(stalls.s + event["s"], 4)
+            note_place(stalls.clients, event["who"]["client"])
+            note_place(stalls.at, event["who"]["at"])
+
+    # ---------------------------------------------------------------------------- what was not seen
+
+    def on_uncounted(self, event):
+        """Note why nothing more was counted."""
+        self.total.uncounted.append(event["why"])
+
+    def on_unprobed(self, event):
+        """Note why a module was not probed."""
+        self.total.unprobed.append(event["why"])
+
+    HANDLERS = {
+        "start": on_start, "trial": on_trial, "collected": on_collected, "context": on_context,
+        "load": on_load, "truststore": on_truststore, "injection": on_injection,
+        "begin": on_begin, "end": on_end, "failed": on_failed, "unreached": on_unreached,
+        "reached": on_reached, "exchange": on_exchange, "request": on_request,
+        "closing": on_closing, "session": on_session, "pool": on_pool, "botocore": on_botocore,
+        "full": on_full, "evicted": on_evicted, "heartbeat": on_heartbeat,
+        "own tls": on_own_tls, "block": on_block, "silence": on_silence,
+        "greenlet": on_greenlet, "wait": on_wait, "uncounted": on_uncounted,
+        "unprobed": on_unprobed,
+    }  # fmt: skip
+
+    # ----------------------------------------------------------------------------------- the counts
+
+    def finish(self):
+        """Return the counts, a dictionary as `Counts`; nothing can be added to them."""
+        total = self.total
+        if not (self.reached or total.connections):  # else others than the counted were meant
+            total.failures += self.unreached
+        pids = [pid for pid, _ in self.makers]
+        total.processes = len(set(pids) | set(self.under_way) | self.programs)
+        total.cpu_ms = sum(self.cpu_ms[pid] - self.started_ms.get(pid, 0) for pid in self.cpu_ms)
+        total.cpu_ms -= self.trial_ms
+        total.context_mib = sum(growth(spans) for spans in self.memory_spans.values()) / 1024
+        total.queue = longest_queue(self.handshakes, self.load_spans)
+        total.open = sum(self.open.values())
+        total.http2 = self.crowded_hosts()
+        total.clients = sorted(self.rows.values(), key=lambda row: (-row.loads, -row.connections))
+        for tally in total.clients + [total]:
+            tally.load_ms, tally.spare_ms = round(tally.load_ms, 1), round(tally.spare_ms, 1)
+        for name, digits in (("cpu_ms", 1), ("compiled_ms", 1), ("context_mib", 1),
+                             ("handshake_ms", 1), ("handshake_s", 3)):  # fmt: skip
+            setattr(total, name, round(getattr(total, name), digits))
+        sums = total.as_dict()
+        for row in total.clients:
+            row.threads, row.closers = len(row.threads), len(row.closers)
+            row.kept = is_kept(row.as_dict(), sums)
+        self.count_shares()
+        return total.as_dict()
+
+    def count_shares(self):
+        """Count what the loads that were not needed took of the CPU."""
+        total = self.total
+        whole_ms = max(total.cpu_ms, total.spare_ms, 0.1)
+        total.share = round(100 * total.spare_ms / whole_ms, 1)
+        ill = [row for row in total.clients if not row.kept]
+        total.again = sum(row.spare for row in ill)
+        total.again_share = round(100 * sum(row.spare_ms for row in ill) / whole_ms, 1)
+
+    def crowded_hosts(self):
+        """Return rows of {"client", "host", "connections"} where one would do, by HTTP/2."""
+        largest = {}  # another process has to connect for itself
+        for (_, client, host), number in self.http2.items():
+            largest[client, host] = max(number, largest.get((client, host), 0))
+        several = [(number,) + key for key, number in largest.items() if number >= TOO_MANY_H2_FROM]
+        return [
+            {"client": client, "host": host, "connections": number}
+            for number, client, host in sorted(several, key=lambda triple: -triple[0])
+        ]
+
+
+def context_of(event):
+    """Return (process, number of the context) of an event; its number may be None."""
+    return event["pid"], event.get("c")
+
+
+def connection_of(event):
+    """Return (process, number of the connection) of an event."""
+    return event["pid"], event["h"]
+
+
+# ------------------------------------------------- what this process and its connections are doing
+
+
+def named(wrapper, function):
+    """Return the wrapper, with the name and the text of what it stands for."""
+    for name in ("__name__", "__doc__", "__qualname__", "__module__"):
+        try:
+            setattr(wrapper, name, getattr(function, name))
+        except (AttributeError, TypeError):
+            pass
+    return wrapper
+
+
+def protocol_of(connection):
+    """Return {"alpn", "host"} of a connection, as far as it tells."""
+    try:
+        host = getattr(connection, "server_hostname", None)
+        peer = getattr(connection, "getpeername", lambda: None)()
+        host = "%s:%d" % (host or peer[0], peer[1]) if peer else host
+        return {"alpn": connection.selected_alpn_protocol(), "host": host and readable(host)}
+    except Exception:  # pyOpenSSL's, or one that is closed
+        return {"alpn": None, "host": None}
+
+
+def is_server(connection):
+    """Return whether a connection is a server's."""
+    side = getattr(connection, "server_side", None)
+    if side is None and hasattr(connection, "_sslobj"):
+        side = getattr(connection._sslobj, "server_side", False)
+    if side is None:  # pyOpenSSL tells by its state
+        state = getattr(connection, "get_state_string", lambda: b"")()
+        side = b"accept" in state.lower() or b"server" in state.lower()
+    return bool(side)
+
+
+def running_loop():
+    """Return the loop of asyncio that runs in this thread, or trio's; None if there is none."""
+    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+    trio = getattr(sys.modules.get("trio._core._run"), "GLOBAL_RUN_CONTEXT", None)
+    return (running and running()) or getattr(trio, "runner", None)
+
+
+def others_wait(loop):
+    """Return whether anything else waits for a loop now, or it serves: then others will come.
+
+    What waits is a callback, a timer that is due, or a socket (of trio, a task or a timer). Of
+    a loop that does not tell: whether a socket that is watched waits, or there are other tasks
+    than one and its awaiter.
+    """
+    try:
+        if hasattr(loop, "deadlines"):
+            due = loop.deadlines.next_deadline() <= loop.clock.current_time()
+            due = due or any(task._next_send_fn is not None for task in loop.tasks)
+        else:
+            timers = loop._scheduled
+            due = bool(timers) and timers[0].when() <= loop.time()
+            due = bool(loop._ready) or due or bool(loop._selector.select(0))
+        return due or "listening" in watched_sockets()
+    except Exception:
+        all_tasks = getattr(sys.modules["asyncio"], "all_tasks", None)
+        return bool(watched_sockets()) or (bool(all_tasks) and len(all_tasks(loop)) > 2)
+
+
+def watched_sockets():
+    """Return what the sockets do that this process's loops watch.
+
+    A set of "listening" (they serve) and "waiting" (there is something to read). Linux tells;
+    elsewhere it is empty.
+    """
+    states, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
+    try:
+        watched = set()
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                if os.readlink("/proc/self/fd/" + name).endswith("[eventpoll]"):
+                    with open("/proc/self/fdinfo/" + name) as lines:
+                        rows = [line.split() for line in lines if line.startswith("tfd:")]
+                    watched.update(int(row[1]) for row in rows if int(row[3], 16) & 1)
+            except EnvironmentError:  # one that is closed meanwhile
+                pass
+        for number in watched:
+            try:
+                copy = kind.socket(fileno=os.dup(number))
+            except EnvironmentError:  # no socket
+                continue
+            try:
+                if copy.getsockopt(kind.SOL_SOCKET, kind.SO_ACCEPTCONN):
+                    states.add("listening")
+                elif copy.family != getattr(kind, "AF_UNIX", None):  # a loop's own pair
+                    states.update(["waiting"] if select.select([copy], [], [], 0)[0] else [])
+            except Exception:  # a number that is too large
+                pass
+            finally:
+                copy.close()
+    except Exception:  # another system
+        pass
+    return states
+
+
+def descriptor(connection):
+    """Return the number of a connection's socket; None if it has none."""
+    try:
+        return connection.fileno()
+    except Exception:  # one without a socket of its own, or a closed one
+        return None
+
+
+def resident_kib():
+    """Return the memory that this process holds, in KiB.
+
+    If nobody tells at once, the most that it has held.
+    """
+    try:
+        handle = os.open("/proc/self/statm", os.O_RDONLY)
+        try:
+            return int(os.read(handle, 100).split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+        finally:
+            os.close(handle)
+    except Exception:
+        return most_kib()
+
+
+def queued_ms():
+    """Return the milliseconds through which this thread could run and had no processor.
+
+    On a busy machine that is no wait for an answer. Linux tells; elsewhere it is 0.
+    """
+    try:
+        handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+        try:
+            return int(os.read(handle, 100).split()[1]) / 1e6
+        finally:
+            os.close(handle)
+    except Exception:
+        return 0
+
+
+def current_greenlet():
+    """Return the greenlet that runs; None if greenlet is not imported."""
+    get_current = getattr(sys.modules.get("greenlet"), "getcurrent", None)
+    return get_current and get_current()
+
+
+def greenlets_wait():
+    """Return 2 if a greenlet asks, 1 if the main program does while greenlets wait, else 0."""
+    greenlet = current_greenlet()
+    if getattr(greenlet, "parent", None) is not None:
+        return 2
+    hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
+    hub = hub_of and hub_of()
+    return int(hub is not None and hub.loop is not None and hub.loop.activecnt > 0)
+
+
+def current():
+    """Return what tells this greenlet, or this thread if there are none, from others."""
+    return "wait", ident(), id(current_greenlet())
+
+
+def make_lock():
+    """Return a lock that no patch of the program's replaces.
+
+    (To import threading would be too early.)
+    """
+    try:
+        import _thread
+    except ImportError:  # as Python 2.7 calls it
+        import thread as _thread
+    return _thread.allocate_lock()
+
+
+def ident():
+    """Return the number of this thread."""
+    thread = sys.modules.get("_thread") or sys.modules.get("thread")
+    return thread.get_ident()
+
+
+def make_clocks():
+    """Return (the most KiB held, processor milliseconds of the process, of this thread).
+
+    Each is a function.
+    """
+    try:
+        import resource
+    except ImportError:
+        resource = None
+
+    def peak_kib():
+        if resource is None:
+            return 0
+        return resource.getrusage(0).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
+
+    def process():
+        if resource is None:
+            return 1000 * sum(os.times()[:2])
+        used = resource.getrusage(0)
+        return 1000 * (used.ru_utime + used.ru_stime)
+
+    if hasattr(time, "thread_time"):
+        return peak_kib, process, lambda: 1000 * time.thread_time()
+
+    def thread():
+        try:
+            used = resource.getrusage(1)  # RUSAGE_THREAD, which has no name in old Pythons
+        except Exception:
+            return process()
+        return 1000 * (used.ru_utime + used.ru_stime)
+
+    return peak_kib, process, thread
+
+
+most_kib, process_ms, thread_ms = make_clocks()
+
+
+# --------------------------------------------------------------------------------- who made a call
+
+
+#: What may come between a client and what it calls.
+BETWEEN = (
+    "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
+    "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
+)
+#: It is there in pip, too, and pip-system-certs has every program use that.
+VENDORED = "._vendor.truststore"
+
+
+class Call(object):
+    """What the frames of a call tell, from the innermost on."""
+
+    def __init__(self):
+        self.client = self.first = self.at = None
+        self.inner, self.awaits, self.chain = True, False, []
+
+    def see_client(self, package, frame):
+        """Note the client that a frame belongs to: the outermost of those that call each other."""
+        if not self.inner:
+            return
+        if package in PACKAGES:
+            self.client = PACKAGES[package]
+            if package in ("httpx", "httpx2") and frame.f_code.co_name == "__init__":
+                self.awaits = self.awaits or hasattr(type(frame.f_locals.get("self")), "aclose")
+        elif self.client and package not in BETWEEN:
+            self.inner = False
+
+    def see_library(self, package, is_installed, code):
+        """Note the library that a frame belongs to."""
+        if package in BETWEEN:
+            return
+        self.first = self.first or package
+        if is_installed:
+            if not self.chain or self.chain[-1][0] != package:
+                self.chain.append((package, []))
+            self.chain[-1][1].append(code)
+
+    def as_dict(self):
+        """Return the call as events have it."""
+        packages = [package for package, codes in self.chain if not is_decorator(package, codes)]
+        packages = packages or [package for package, _ in self.chain]
+        through = packages[-1] if packages else None
+        client = self.client or self.first
+        return {"client": client, "through": through, "at": self.at, "awaits": self.awaits}
+
+
+class CallStack(object):
+    """Tells who made a call, by the frames above it, and by the tasks of asyncio."""
+
+    def __init__(self):
+        self.files = {}  # path: (whether it is a library's, whether it was installed)
+        self.tasks = weakref.WeakKeyDictionary()  # task: the line of the program that made it
+
+    def callers(self, frame):
+        """Return who made a call: {"client", "through", "at", "awaits"}.
+
+        The client that made it, the library that the program's own code called, and the
+        line of the program's own code; None for what nobody can tell; and whether it is a
+        client of httpx that awaits.
+        """
+        call, depth = Call(), 0
+        while frame is not None and depth < 200:
+            depth += 1
+            code, package = frame.f_code, package_of(frame)
+            path = code.co_filename
+            if path != OWN_FILE and not path.startswith("<frozen"):
+                call.see_client(package, frame)
+                is_of_library, is_installed = self.kind_of_file(path, package)
+                if not is_of_library:
+                    call.at = "%s:%d" % (short(path), frame.f_lineno)
+                    break
+                if package == "asyncio" and code.co_name == "_run" and running_loop():
+                    call.at = self.line_of_task()  # what is below only runs the loop
+                    break
+                call.see_library(package, is_installed, code)
+            frame = frame.f_back
+        return call.as_dict()
+
+    def kind_of_file(self, path, package):
+        """Return (whether a file is a library's, whether it was installed)."""
+        if path not in self.files:
+            library = path.startswith("<") or is_library(path) or package in BETWEEN
+            self.files[path] = library, is_package(path)
+        return self.files[path]
+
+    def line_of(self, frame):
+        """Return the line of the program's own code that called, or of the task that did."""
+        while frame is not None:
+            path, code = frame.f_code.co_filename, frame.f_code
+            if not self.kind_of_file(path, package_of(frame))[0] and path != OWN_FILE:
+                return "%s:%d" % (short(path), frame.f_lineno)
+            if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
+                return self.line_of_task()
+            frame = frame.f_back
+        return None
+
+    def line_of_task(self):
+        """Return the line that made asyncio's task that runs in this thread; None in a callback."""
+        try:
+            task = sys.modules["asyncio"].current_task()
+        except RuntimeError:  # no loop runs here
+            task = None
+        return None if task is None else self.tasks.get(task)
+
+
+def package_of(frame):
+    """Return the package that a frame's code belongs to."""
+    name = str(frame.f_globals.get("__name__") or "")
+    return "truststore" if VENDORED in name else name.partition(".")[0]
 
 
 # ----------------------- the heartbeat: how long an event loop stands still while the program runs
@@ -1841,9 +3100,10 @@ class Turns(object):
     """A loop that counts its turns as it takes them."""
 
     def __init__(self, name, waits):
-        self.by, self.waits, self.turns = name, waits, 0
+        self.name, self.waits, self.turns = name, waits, 0
 
     def turn(self):
+        """Return how many turns the loop has taken."""
         return self.turns
 
 
@@ -1854,35 +3114,39 @@ class Beats(object):
     """
 
     def __init__(self, name, waits, schedule):
-        self.by, self.waits, self.ask = name, waits, schedule
+        self.name, self.waits, self.schedule = name, waits, schedule
         self.turns, self.wanted = 0, 0
 
     def turn(self):
+        """Return how many of its turns were counted, and ask for another."""
         if self.turns == self.wanted:
             self.wanted += 1
             try:
-                self.ask(self.beat)
+                self.schedule(self.beat)
             except Exception:  # it is being closed
                 self.turns = self.wanted
                 raise
         return self.turns
 
     def beat(self):
+        """Count the turn that was asked for."""
         self.turns = self.wanted
 
 
 class Greenlets(object):
     """The loop of a hub of gevent's."""
 
-    by = "gevent"
+    name = "gevent"
 
     def __init__(self, hub):
         self.hub = weakref.ref(hub)
 
     def turn(self):
+        """Return how many turns the loop has taken."""
         return self.hub().loop.iteration
 
     def waits(self):
+        """Return whether anything waits for the loop."""
         loop = self.hub().loop
         return loop.activecnt > 0 or bool(getattr(loop, "_callbacks", None))
 
@@ -1896,11 +3160,13 @@ class Silence(object):
 
 
 class Heartbeat(object):
-    """Looks from a thread of its own at the loops that run in this process, and notes each turn of
-    one that took long while its thread waited: for a socket that nobody awaits, say.
+    """A heartbeat: a thread that watches the loops of this process.
 
-    probes: what notes it, and tells who called. It begins with the first loop, and ends when none
-    runs, or when the process forks.
+    It notes each turn of a loop that took long while its thread waited: for a socket that
+    nobody awaits, say.
+
+    probes: what notes it, and tells who called. The thread begins with the first loop, and ends
+    when none runs, or when the process forks.
     """
 
     def __init__(self, probes):
@@ -1924,9 +3190,9 @@ class Heartbeat(object):
         number = os.getpid() if thread == self.main else None
         self.numbers[thread] = self.number_of() if self.number_of else number
         self.loops[thread] = loop
-        if (os.getpid(), loop.by) not in self.noted:
-            self.noted.add((os.getpid(), loop.by))
-            self.probes.note("heartbeat", by=loop.by)
+        if (os.getpid(), loop.name) not in self.noted:
+            self.noted.add((os.getpid(), loop.name))
+            self.probes.note("heartbeat", by=loop.name)
         self.look_on()
 
         def leave():
@@ -1948,7 +3214,7 @@ class Heartbeat(object):
         if self.loops and self.looking is None and self.probes.active:
             self.looking, self.stop = os.getpid(), False
             try:
-                self.begin(self.look, ())
+                self.begin(self.watch_all, ())
             except Exception:  # no thread is to be had
                 self.looking = None
 
@@ -1958,7 +3224,8 @@ class Heartbeat(object):
         while self.looking == os.getpid() and clock() < deadline:
             sleep(BEAT_S / 10)
 
-    def look(self):
+    def watch_all(self):
+        """Look at the loops again and again, in a thread of its own."""
         previous, thread_ms = clock(), getattr(time, "thread_time", None)
         idle = 0
         try:
@@ -1980,6 +3247,7 @@ class Heartbeat(object):
             self.looking = None
 
     def see(self, thread, loop, step):
+        """Look at one loop, after a step of so many seconds."""
         frame = sys._current_frames().get(thread)
         if frame is None:  # the thread has ended, and left its hub
             self.loops.pop(thread, None)
@@ -2019,7 +3287,7 @@ class Heartbeat(object):
         waited_s = silence.s - used
         if waited_s >= SILENT_FROM_S and not importing:
             values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=origin)
-            self.probes.note("silence", by=loop.by, **values)
+            self.probes.note("silence", by=loop.name, **values)
 
     def wants_processor(self, thread):
         """Return whether a thread has a processor or waits for one; False if nobody tells."""
@@ -2029,8 +3297,10 @@ class Heartbeat(object):
             return False
 
     def times(self, thread):
-        """Return (seconds in which a thread had a processor or wanted one, the same of all others
-        but this, the processor seconds of the process); None for the first two if nobody tells.
+        """Return (seconds of a thread, seconds of all others but this, CPU seconds of the process).
+
+        The first two are those in which they had a processor or wanted one; None if nobody
+        tells.
         """
         process = sum(os.times()[:2])
         try:
@@ -2049,6 +3319,7 @@ class Heartbeat(object):
 
 
 def read(path):
+    """Return the first bytes of a file of the system's."""
     handle = os.open(path, os.O_RDONLY)
     try:
         return os.read(handle, 1000)
@@ -2063,8 +3334,10 @@ def seconds_of(number):
 
 
 def used_between(start, end):
-    """Return (seconds in which the thread ran or wanted to, the same of all others) between two of
-    `Heartbeat.times`. If nobody tells, whatever the process used was the thread's.
+    """Return (seconds in which the thread ran or wanted to, the same of all others).
+
+    start, end: of `Heartbeat.times`. If nobody tells, whatever the process used was the
+    thread's.
     """
     process = end[2] - start[2]
     if start[0] is None or end[0] is None:
@@ -2076,6 +3349,7 @@ def used_between(start, end):
 
 
 def is_resting(frame):
+    """Return whether a loop's thread is where it has nothing to do."""
     path, name = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
     return any(name == function and path.endswith(file) for file, function in RESTS)
 
@@ -2089,24 +3363,9 @@ def is_importing(frame):
     return False
 
 
-# --------------------------------------------- what the program does in `ssl`, noted while it runs
+# ----------------------------------------------------------- the import of modules that are probed
 
 
-#: The clients that the doctor knows, as their packages are called.
-KNOWN = {
-    "requests": "requests", "niquests": "niquests", "urllib3": "urllib3",
-    "urllib3_future": "niquests", "httpx": "httpx", "httpcore": "httpx", "httpx2": "httpx2",
-    "httpcore2": "httpx2", "aiohttp": "aiohttp", "botocore": "botocore", "httplib2": "httplib2",
-    "tornado": "tornado", "geventhttpclient": "geventhttpclient", "http": "http.client",
-    "httplib": "http.client", "urllib": "urlopen", "urllib2": "urlopen",
-}  # fmt: skip
-#: What may come between a client and what it calls.
-BETWEEN = (
-    "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
-    "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
-)
-#: It is there in pip, too, and pip-system-certs has every program use that.
-VENDORED = "._vendor.truststore"
 #: Stands in for a function of Python's that compiles modules. It goes by the name of that one's
 #: file, so that Python leaves it out of the traceback of a module that cannot be compiled.
 COMPILING = """
@@ -2117,6 +3376,388 @@ def timed(loader, *args, **kwargs):
     finally:
         note(thread_ms() - started)
 """
+
+
+class ImportHook(object):
+    """A finder in sys.meta_path: has modules probed once they are imported.
+
+    wants: returns whether a module of a name is to be probed. probe: does it, given its name and
+    itself. compiled: the milliseconds that Python spent compiling modules, by process.
+    """
+
+    def __init__(self, wants, probe):
+        self.wants, self.probe, self.compiled, self.importing = wants, probe, {}, set()
+
+    def install(self, replace):
+        """Watch imports from now on. replace: puts a function into a class, as `Probes.replace`."""
+        loaders = sys.modules.get("_frozen_importlib_external")  # Python 2.7 has none
+        if loaders is not None:
+            for kind, name in (
+                (loaders.SourceLoader, "source_to_code"), (loaders.SourceFileLoader, "set_data")
+            ):  # fmt: skip
+                replace(kind, name, self.timed(getattr(kind, name)))
+        sys.meta_path.insert(0, self)
+
+    def remove(self):
+        """Watch imports no more."""
+        sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
+
+    def timed(self, function):
+        """Return a function that compiles modules, or keeps what came out, and is timed.
+
+        Python does that once: with it, a program's first run would be another than the next ones.
+        """
+
+        def note(ms):
+            pid = os.getpid()
+            self.compiled[pid] = self.compiled.get(pid, 0) + ms
+
+        namespace = {"function": function, "note": note, "thread_ms": thread_ms}
+        exec(compile(COMPILING, "<frozen importlib._bootstrap_external>", "exec"), namespace)
+        return named(namespace["timed"], function)
+
+    def find_spec(self, name, path=None, target=None):
+        """Return the spec of a module that is to be probed once it is imported; of others, none."""
+        if not self.wants(name):
+            return None
+        for finder in list(sys.meta_path):
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is None:
+                continue
+            self.watch(spec.loader, name)
+            return spec
+        return None
+
+    def watch(self, loader, name):
+        """Have a module probed when its loader has executed it."""
+        execute = getattr(loader, "exec_module", None)
+
+        def exec_module(module):
+            execute(module)
+            if module.__name__ == name:
+                self.probe(name, module)
+
+        if execute is not None:
+            try:
+                loader.exec_module = exec_module
+            except AttributeError:
+                pass
+
+    if PY2:
+
+        def find_module(self, name, _path=None):
+            """Return what loads a module that is to be probed (Python 2.7)."""
+            return self if self.wants(name) and name not in self.importing else None
+
+        def load_module(self, name):
+            """Import a module, and probe it (Python 2.7)."""
+            self.importing.add(name)
+            try:
+                __import__(name)
+            finally:
+                self.importing.discard(name)
+            self.probe(name, sys.modules[name])
+            return sys.modules[name]
+
+
+# ---------------------------------------------------------- what is probed in each module, and how
+
+
+def probe_ssl(probes, ssl):
+    """Note contexts, loads, handshakes and exchanges of the standard library."""
+    kind = own_context(ssl)
+    probes.contexts(kind)
+    # Not a client's own function: the cure lends no context where urllib3's are not as they were.
+    probes.failing(kind, "wrap_socket")
+    probes.loads(kind)
+    if hasattr(ssl, "SSLObject"):
+        probes.handshakes(ssl.SSLObject)
+    if not hasattr(ssl, "SSLObject") or sys.version_info >= (3, 7):  # else through SSLObject too
+        probes.handshakes(ssl.SSLSocket)
+    if not PY2:
+        probes.exchanges(ssl.SSLSocket, "send", "write")
+        probes.exchanges(ssl.SSLObject, "write")
+        probes.waits(ssl.SSLSocket, "read")
+        probes.waits(ssl.SSLSocket, "do_handshake")
+
+
+def probe_socket(probes, socket):
+    """Note when sockets connect, and where to."""
+    kind = socket.socket
+    if kind.__module__ == "socket":
+        probes.connects(kind)
+        probes.reaches(socket, "getaddrinfo")
+
+
+def probe_gevent(probes, module):
+    """Note the handshakes of gevent's own sockets."""
+    kind = getattr(module, "SSLSocket", None)
+    if kind is not None and "do_handshake" in vars(kind) and kind.__module__ == module.__name__:
+        if PY2 or sys.version_info >= (3, 7):
+            probes.handshakes(kind)
+
+
+def probe_gevents_sockets(probes, module):
+    """Note whom gevent's own sockets reach."""
+    probes.reaches(module.socket, "connect")
+    probes.reaches(module, "getaddrinfo")
+
+
+def probe_selectors(probes, module):
+    """Note the connections of asyncio's own loops, which are there a turn later."""
+    kind = module.BaseSelectorEventLoop
+    function = kind._sock_connect_cb
+
+    def _sock_connect_cb(loop, future, *args):
+        was_done = future.done()
+        result = function(loop, future, *args)
+        if future.done() and not was_done and not future.cancelled():
+            error = getattr(future, "_exception", None)  # to ask for it would be to handle it
+            if error is None:
+                probes.reached()
+            else:
+                probes.unreached(error)
+        return result
+
+    probes.replace(kind, "_sock_connect_cb", named(_sock_connect_cb, function))
+
+
+def probe_pyopenssl(probes, module):
+    """Note contexts, loads and handshakes of pyOpenSSL."""
+    original, kind = module.Context.__init__, module.Context
+
+    def begin(context, *args, **kwargs):
+        original(context, *args, **kwargs)
+        if probes.active:
+            origin = probes.callers(sys._getframe(1))
+            probes.note("context", c=probes.number(context), who=origin, default=False)
+
+    probes.replace(kind, "__init__", named(begin, original))
+    probes.loads(kind)
+    probes.handshakes(module.Connection)
+
+
+def probe_sessions(probes, module):
+    """Note the sessions of requests that ask by HTTPS."""
+    choose = module.Session.get_adapter
+
+    def get_adapter(session, url):
+        first = url[:6].lower() == "https:" and probes.number_if_any(session) is None
+        if first and probes.active:
+            probes.number(session)
+            probes.note("session")
+        return choose(session, url)
+
+    probes.replace(module.Session, "get_adapter", named(get_adapter, choose))
+
+
+def probe_pools(probes, module):
+    """Note the PoolManagers that are not of requests."""
+    original = module.PoolManager.__init__
+
+    def begin(pool, *args, **kwargs):
+        original(pool, *args, **kwargs)
+        if probes.active and probes.callers(sys._getframe(1))["client"] in (None, "urllib3"):
+            probes.note("pool")
+
+    probes.replace(module.PoolManager, "__init__", named(begin, original))
+    probes.hosts(module.PoolManager)
+
+
+def probe_truststore(probes, module):
+    """Note where truststore is injected."""
+    inject = module.inject_into_ssl
+
+    def inject_into_ssl():
+        probes.note("truststore", where=caller(sys._getframe(1)))
+        return inject()
+
+    module.inject_into_ssl = named(inject_into_ssl, inject)
+
+
+def probe_botocore(probes, module):
+    """Note the clients of botocore."""
+    original = module.URLLib3Session.__init__
+
+    def begin(session, *args, **kwargs):
+        original(session, *args, **kwargs)
+        if probes.active:
+            probes.note("botocore")
+
+    probes.replace(module.URLLib3Session, "__init__", named(begin, original))
+
+
+def probe_pool(probes, module):
+    """Note the pools of urllib3 that have no place for a connection."""
+    probes.pools(module.HTTPConnectionPool)
+
+
+def probe_loop(probes, module):
+    """Note that a loop of greenlets is there, and watch gevent's."""
+    probes.note("loop", name=module.__name__.partition(".")[0])
+    kind = getattr(module, "Hub", None)
+    if kind is not None and module.__name__ == "gevent.hub":
+        original = kind.__init__
+
+        def begin(hub, *args, **kwargs):
+            original(hub, *args, **kwargs)
+            probes.heartbeat.watch(Greenlets(hub))  # which stays for as long as its thread
+
+        probes.replace(kind, "__init__", named(begin, original))
+
+
+def probe_asyncio(probes, module):
+    """Watch the loops of asyncio."""
+    probes.runs(module.BaseEventLoop, turns=True)
+    probes.takes_turns(module.BaseEventLoop)
+    probes.makes_tasks(module.BaseEventLoop)
+
+
+def probe_uvloop(probes, module):
+    """Watch the loops of uvloop."""
+    probes.runs(module.Loop)
+    probes.makes_tasks(module.Loop)
+
+
+def probe_trio(probes, module):
+    """Have trio's loop count, while it runs in the thread that made its runner."""
+    original, run, leaving = module.setup_runner, module.run, {}
+
+    def setup_runner(*args, **kwargs):
+        runner = original(*args, **kwargs)
+        beats = Beats("trio", lambda: others_wait(runner), runner.entry_queue.run_sync_soon)
+        leaving[ident()] = probes.heartbeat.watch(beats)
+        return runner
+
+    def run_to_the_end(*args, **kwargs):
+        try:
+            return run(*args, **kwargs)
+        finally:
+            leaving.pop(ident(), lambda: None)()
+
+    module.setup_runner = named(setup_runner, original)
+    module.run = named(run_to_the_end, run)
+
+
+def probe_eventlet(probes, module):
+    """Watch the loops of eventlet."""
+    probes.count_turns(module.BaseHub)
+    original = module.BaseHub.__init__
+
+    def begin(hub, *args, **kwargs):
+        original(hub, *args, **kwargs)
+        thread = probes.thread()
+
+        def waits():
+            return bool(hub.timers or hub.next_timers or any(hub.listeners.values()))
+
+        turns = Turns("eventlet", waits)
+        turns.turn = lambda: probes.turns.get(thread)
+        probes.heartbeat.watch(turns)
+
+    probes.replace(module.BaseHub, "__init__", named(begin, original))
+
+
+def probe_h11(probes, module):
+    """Note the headers of httpx."""
+    send, receive = module.Connection.send, module.Connection.next_event
+
+    def noted(connection, event, name, side):
+        if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
+            if any(says_close(header, [value]) for header, value in event.headers):
+                probes.note("closing", c=None, by=side, who=probes.callers(sys._getframe(2)))
+                return True
+        return False
+
+    def send_noted(connection, event):
+        probes.closes[id(connection)] = noted(connection, event, "Request", "program")
+        return send(connection, event)
+
+    def next_event(connection):
+        event = receive(connection)
+        if not probes.closes.get(id(connection)):
+            noted(connection, event, "Response", "server")
+        return event
+
+    probes.replace(module.Connection, "send", named(send_noted, send))
+    probes.replace(module.Connection, "next_event", named(next_event, receive))
+
+
+def says_close(header, values):
+    """Return whether a header asks for the end of its connection."""
+    texts = [
+        value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values
+    ]
+    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
+    return header.lower() == "connection" and any("close" in text.lower() for text in texts)
+
+
+def probe_injection(probes, module):
+    """Note where pyOpenSSL is injected."""
+    inject = module.inject_into_urllib3
+
+    def inject_into_urllib3():
+        probes.note("injection", where=caller(sys._getframe(1)))
+        return inject()
+
+    module.inject_into_urllib3 = named(inject_into_urllib3, inject)
+
+
+def probe_http(probes, module):
+    """Note requests and closings of http.client."""
+    answered = module.HTTPConnection.getresponse
+
+    def getresponse(connection, *args, **kwargs):
+        # Before the answer: with it goes the connection that is not kept.
+        context = getattr(getattr(connection, "sock", None), "context", None)
+        is_watched = context is not None and probes.active
+        number = probes.number(context) if is_watched else None
+        if is_watched:
+            probes.note("request", c=number)
+        side = "program" if probes.closes.pop(id(connection), None) else "server"
+        reply = answered(connection, *args, **kwargs)
+        if is_watched and (side == "program" or getattr(reply, "will_close", False)):
+            origin = probes.callers(sys._getframe(1))
+            if origin["client"] != "urlopen":  # which always asks for it
+                probes.note("closing", c=number, by=side, who=origin, h=probes.number(connection))
+        return reply
+
+    probes.replace(module.HTTPConnection, "getresponse", named(getresponse, answered))
+    original = module.HTTPConnection.putheader
+
+    def putheader(connection, header, *values):
+        if says_close(header, values):
+            probes.closes[id(connection)] = True
+        return original(connection, header, *values)
+
+    probes.replace(module.HTTPConnection, "putheader", named(putheader, original))
+    if not PY2:
+        probes.waits(module.HTTPConnection, "getresponse")
+
+
+#: What is probed, and how.
+PROBED = {
+    "ssl": probe_ssl, "socket": probe_socket, "OpenSSL.SSL": probe_pyopenssl,
+    "gevent.socket": probe_gevents_sockets, "asyncio.selector_events": probe_selectors,
+    "http.client": probe_http, "httplib": probe_http,
+    "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
+    "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
+    "urllib3.connectionpool": probe_pool,
+    "truststore._api": probe_truststore, "h11._connection": probe_h11,
+    "botocore.httpsession": probe_botocore,
+    "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
+    "eventlet.hubs.hub": probe_eventlet,
+    "urllib3.contrib.pyopenssl": probe_injection,
+    "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
+}  # fmt: skip
+
+
+# --------------------------------------------- what the program does in `ssl`, noted while it runs
+
+
 #: What a socket says that does not wait until it is connected.
 UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK, errno.EISCONN, 10035)
 #: A wait that is shorter harms nobody.
@@ -2133,39 +3774,41 @@ class Probes(object):
 
     def __init__(self, note):
         self.give, self.numbers, self.count = note, {}, itertools.count(1)
-        self.under_way, self.busy, self.files, self.active = {}, set(), {}, True
+        self.under_way, self.busy, self.active = {}, set(), True
         self.undo, self.held, self.kinds = [], {}, set()
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
         self.begun_last, self.closes = {}, {}  # by thread; by connection
-        self.tasks = weakref.WeakKeyDictionary()
+        self.stack = CallStack()
+        self.callers = self.stack.callers
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
-        self.compiled = {}
+        self.hook = ImportHook(self.is_probed, self.probe)
         self.heartbeat, self.watched, self.answered_in = Heartbeat(self), {}, set()
 
     # ------------------------------------------------------------------ what is noted, and of what
 
     def note(self, event, **values):
+        """Give one event to whoever writes it."""
         try:
             pid = os.getpid()
-            compiled = self.compiled.get(pid, 0)
+            compiled = self.hook.compiled.get(pid, 0)
             own_ms = self.heartbeat.used_ms if self.heartbeat.looking == pid else 0
             values.update(cpu=process_ms() - compiled - own_ms, compiled=compiled)
             self.give(dict(values, **{"is": event, "pid": pid}))
         except Exception:  # a full disk, an interpreter that ends: no business of the program's
             pass
 
-    def known(self, thing):
+    def number_if_any(self, thing):
         """Return the number of a context or connection; None if it has none yet."""
         pair = self.numbers.get(id(thing))
         return pair[1] if pair is not None and pair[0]() is thing else None
 
     def number(self, thing):
         """Return a number that no other context or connection of this process has had."""
-        if self.known(thing) is not None:
-            return self.known(thing)
+        if self.number_if_any(thing) is not None:
+            return self.number_if_any(thing)
         number = next(self.count)  # which no two threads get at once
         try:
             self.numbers[id(thing)] = weakref.ref(thing), number
@@ -2173,55 +3816,13 @@ class Probes(object):
             self.numbers[id(thing)] = (lambda: thing), number
         return number
 
-    def callers(self, frame):
-        """Return {"client", "through", "at", "awaits"} of a call: the client that made it, the
-        library that the program's own code called, and the line of the program's own code; None for
-        what nobody can tell; and whether it is a client of httpx that awaits.
-        """
-        client, first, through, place, depth = None, None, None, None, 0
-        inner, awaits, chain = True, False, []
-        while frame is not None and depth < 200:
-            depth += 1
-            this_frame, code, name = frame, frame.f_code, str(frame.f_globals.get("__name__") or "")
-            frame_line, frame, path = frame.f_lineno, frame.f_back, code.co_filename
-            package = "truststore" if VENDORED in name else name.partition(".")[0]
-            if path == OWN_FILE or path.startswith("<frozen"):
-                continue
-            if inner and package in KNOWN:
-                client = KNOWN[package]
-                if package in ("httpx", "httpx2") and code.co_name == "__init__":
-                    awaits = awaits or hasattr(type(this_frame.f_locals.get("self")), "aclose")
-            elif inner and client and package not in BETWEEN:
-                inner = False
-            if path not in self.files:
-                library = path.startswith("<") or is_library(path) or package in BETWEEN
-                self.files[path] = library, is_package(path)
-            library, packages = self.files[path]
-            if library:
-                if package == "asyncio" and code.co_name == "_run" and running_loop():
-                    place = self.line_of_task()  # what is below only runs the loop
-                    break
-                if package not in BETWEEN:
-                    first = first or package
-                    if packages and (not chain or chain[-1][0] != package):
-                        chain.append((package, []))
-                    if packages:
-                        chain[-1][1].append(code)
-                continue
-            place = "%s:%d" % (short(path), frame_line)
-            break
-        packages = [package for package, codes in chain if not is_decorator(package, codes)]
-        packages = packages or [package for package, _ in chain]
-        through = packages[-1] if packages else None
-        return {"client": client or first, "through": through, "at": place, "awaits": awaits}
-
     # -------------------------------------------------------------------------- contexts and loads
 
     def contexts(self, kind):
         """Note the contexts of a class that are made, but for servers."""
         original, probes = kind.__new__, self
 
-        def __new__(cls, *args, **kwargs):
+        def make(cls, *args, **kwargs):
             context = original(cls, *args, **kwargs)
             protocol = kwargs.get("protocol", args[0] if args else None)
             if probes.active and getattr(protocol, "name", "") != "PROTOCOL_TLS_SERVER":
@@ -2231,11 +3832,13 @@ class Probes(object):
                 probes.note("context", default=is_default(caller), **values)
             return context
 
-        self.put(kind, "__new__", staticmethod(__new__))
+        self.replace(kind, "__new__", staticmethod(make))
 
     def locks(self, cls, kind):
-        """Note when a class of contexts lets a thread wait that only asks how it is set: urllib3
-        asks before it connects, and truststore 0.10.5 answers when no handshake is under way.
+        """Note when a class of contexts lets a thread wait that only asks how it is set.
+
+        urllib3 asks before it connects, and truststore 0.10.5 answers when no handshake is
+        under way.
         """
         for base in set(cls.__mro__) - self.kinds:
             self.kinds.add(base)
@@ -2243,9 +3846,10 @@ class Probes(object):
                 member = vars(base).get(name)
                 if issubclass(base, kind) and base is not kind and isinstance(member, property):
                     asking = property(self.asking(member.fget), self.asking(member.fset))
-                    self.put(base, name, asking)
+                    self.replace(base, name, asking)
 
     def asking(self, function):
+        """Return a function that asks a context, and notes when it had to wait."""
         probes = self
 
         def timed(*args):
@@ -2259,13 +3863,15 @@ class Probes(object):
         return function and named(timed, function)
 
     def loads(self, kind):
-        """Note the certificates that are loaded into contexts of a class. load_default_certs is
-        Python code that ends in one of these two.
+        """Note the certificates that are loaded into contexts of a class.
+
+        load_default_certs is Python code that ends in one of these two.
         """
         for name in ("load_verify_locations", "set_default_verify_paths"):
-            self.put(kind, name, self.loading(name, getattr(kind, name)))
+            self.replace(kind, name, self.loading(name, getattr(kind, name)))
 
     def loading(self, name, function):
+        """Return a function that loads certificates, and notes it."""
         probes = self
 
         def load(context, *args, **kwargs):
@@ -2288,6 +3894,7 @@ class Probes(object):
         return named(load, function)
 
     def loaded(self, context, name, args, kwargs, spent, frame):
+        """Note a load, unless nothing was loaded."""
         trust, loop = trust_of(name, args, kwargs), running_loop()
         try:
             certificates = context.cert_store_stats()["x509"]
@@ -2305,8 +3912,10 @@ class Probes(object):
         self.note("load", c=self.number(context), **dict(values, **spent))
 
     def hold(self, context, trust):
-        """Return how many contexts with these certificates are in use now, with this one: at most,
-        while Python frees them by itself; if it has to be told to, at least.
+        """Return how many contexts with these certificates are in use now, with this one.
+
+        At most so many, while Python frees them by itself; if it has to be told to, at
+        least so many.
         """
         references, number = self.held.setdefault(trust, {}), self.number(context)
         try:
@@ -2321,11 +3930,11 @@ class Probes(object):
         return len(references) if alive is None else min(alive, len(references))
 
     def freed(self, references, alive_before):
-        """Return how many of the contexts of these references are in use; None if Python has freed
-        all others by itself, now as before.
+        """Return how many of the contexts of these references are in use.
 
-        A client that is closed may refer to itself, and to its context, and is there until Python
-        collects such things, which it does when it likes. So that is done here, but not often: each
+        None if Python has freed all others by itself, now as before. A client that is
+        closed may refer to itself, and to its context, and is there until Python collects
+        such things, which it does when it likes. So that is done here, but not often: each
         time that there are a quarter more contexts.
         """
         several, started, before_it = len(references), thread_ms(), self.still_open()
@@ -2344,24 +3953,25 @@ class Probes(object):
         def do_handshake(connection, *args, **kwargs):
             if not probes.active or is_server(connection):
                 return function(connection, *args, **kwargs)
-            number, started = probes.begun(connection), thread_ms()
+            number, started = probes.begin_handshake(connection), thread_ms()
             try:
                 result = function(connection, *args, **kwargs)
             except Exception as error:
                 probes.spent(number, started)
                 if not type(error).__name__.startswith(("SSLWant", "Want")):
-                    probes.ended(connection, number, False, told(error))
+                    probes.end_handshake(connection, number, False, describe(error))
                 raise
             except BaseException:  # a greenlet's time-out, or the user's Ctrl-C
-                probes.ended(connection, number, False)
+                probes.end_handshake(connection, number, False)
                 raise
             probes.spent(number, started)
-            probes.ended(connection, number, True)
+            probes.end_handshake(connection, number, True)
             return result
 
-        self.put(kind, "do_handshake", named(do_handshake, function))
+        self.replace(kind, "do_handshake", named(do_handshake, function))
 
-    def begun(self, connection):
+    def begin_handshake(self, connection):
+        """Note that a handshake begins; return the number of its connection."""
         number = self.number(connection)
         if number not in self.under_way:
             context = getattr(connection, "context", None)
@@ -2378,7 +3988,7 @@ class Probes(object):
             values = dict(c=None if context is None else self.number(context), who=origin)
             values.update(loop=running_loop() is not None, since=wanted_from, t=clock())
             values.update(thread=ident(), by=type(connection).__module__)
-            values.update(http=origin["client"] in KNOWN.values())
+            values.update(http=origin["client"] in PACKAGES.values())
             self.note("begin", h=number, open=self.opened(connection, number), **values)
         return number
 
@@ -2400,13 +4010,16 @@ class Probes(object):
             self.under_way[number] += thread_ms() - started
 
     def still_open(self):
-        """Return how many connections of clients are open in this process, of those that have a
-        socket of their own: an event loop's have none, and their loop closes them.
+        """Return how many connections of clients are open in this process.
+
+        Of those that have a socket of their own: an event loop's have none, and their loop
+        closes them.
         """
         alive = [alive() for alive, pid in list(self.open.values()) if pid == os.getpid()]
         return len([connection for connection in alive if descriptor(connection) not in (None, -1)])
 
-    def ended(self, connection, number, ok, reason=None):
+    def end_handshake(self, connection, number, ok, reason=None):
+        """Note that a handshake has ended."""
         values = dict(ok=ok, why=reason, ms=round(self.under_way.pop(number, None) or 0, 3))
         if ok:
             values.update(protocol_of(connection))
@@ -2417,8 +4030,9 @@ class Probes(object):
                 self.talks.pop(self.numbers.pop(key, (None, None))[1], None)
 
     def failing(self, kind, name):
-        """Note what a function of a class ends with that makes a connection, if it makes none and
-        no handshake has told why.
+        """Note what a function of a class that makes a connection ends with, if it makes none.
+
+        Unless a handshake has told why.
         """
         function, probes = getattr(kind, name), self
 
@@ -2428,25 +4042,28 @@ class Probes(object):
                 return function(connection, *args, **kwargs)
             except Exception as error:
                 if probes.active and began == probes.begun_last.get(ident()):
-                    probes.note("failed", why=told(error))
+                    probes.note("failed", why=describe(error))
                 raise
 
-        self.put(kind, name, named(connect, function))
+        self.replace(kind, name, named(connect, function))
 
     def exchanges(self, kind, *sending):
-        """Note how often something was sent and answered over the connections of a class, whose
-        functions that send are named: a connection that is kept has many of these.
+        """Note how often something was sent and answered over the connections of a class.
+
+        sending: the names of its functions that send. A connection that is kept has many
+        exchanges.
         """
         for name in sending:
-            self.put(kind, name, self.talking(getattr(kind, name), self.sent))
-        self.put(kind, "read", self.talking(kind.read, self.answered))
+            self.replace(kind, name, self.talking(getattr(kind, name), self.sent))
+        self.replace(kind, "read", self.talking(kind.read, self.answered))
 
     def talking(self, function, note):
+        """Return a function that sends or reads, and notes that it did."""
         probes = self
 
         def talk(connection, *args, **kwargs):
             result = function(connection, *args, **kwargs)
-            number = probes.known(connection) if result and probes.active else None
+            number = probes.number_if_any(connection) if result and probes.active else None
             if number is not None:
                 try:
                     note(number, connection)
@@ -2457,18 +4074,20 @@ class Probes(object):
         return named(talk, function)
 
     def sent(self, number, connection):
+        """Note that something was sent over a connection."""
         talk = self.talks.get(number)
         if talk is None:
             h2 = connection.selected_alpn_protocol() == "h2"  # which answers what nobody has asked
-            talk = self.talks[number] = {"answered": not h2, "number": 0, "told": 0}
+            talk = self.talks[number] = {"answered": not h2, "number": 0, "noted": 0}
         if talk["answered"]:
             talk["answered"], talk["number"] = False, talk["number"] + 1
-            unreported = talk["number"] - talk["told"]
-            if talk["number"] <= KEPT_FROM or unreported >= talk["told"]:  # few lines, for many
-                talk["told"] = talk["number"]
+            unreported = talk["number"] - talk["noted"]
+            if talk["number"] <= KEPT_FROM or unreported >= talk["noted"]:  # few lines, for many
+                talk["noted"] = talk["number"]
                 self.note("exchange", h=number, n=unreported)
 
-    def answered(self, number, connection):
+    def answered(self, number, _connection):
+        """Note that something was read from a connection."""
         if self.talks.get(number, {}).get("number"):
             self.talks[number]["answered"] = True
 
@@ -2482,12 +4101,13 @@ class Probes(object):
                 probes.connected[descriptor(connection)] = clock()
             return result
 
-        self.put(kind, "connect", named(connect, function))
+        self.replace(kind, "connect", named(connect, function))
         self.reaches(kind, "connect")
 
     def reaches(self, owner, name):
-        """Note what a function ends with that looks for a host or connects to it; and, the first
-        time, that one connected, or was answered.
+        """Note what a function ends with that looks for a host or connects to it.
+
+        And, the first time, that one connected, or was answered.
         """
         function, probes = getattr(owner, name), self
 
@@ -2502,13 +4122,15 @@ class Probes(object):
                 probes.reached()
             return result
 
-        self.put(owner, name, named(reach, function))
+        self.replace(owner, name, named(reach, function))
 
     def unreached(self, error):
+        """Note that a host was not reached, unless another was."""
         if self.active and os.getpid() not in self.answered_in:
-            self.note("unreached", why=told(error))
+            self.note("unreached", why=describe(error))
 
     def reached(self):
+        """Note that a host was reached, the first time."""
         if self.active and os.getpid() not in self.answered_in:
             self.answered_in.add(os.getpid())
             self.note("reached")
@@ -2550,11 +4172,12 @@ class Probes(object):
                     else:
                         probes.note("wait", s=round(waited_s, 4), stood=stalled, who=origin)
 
-        self.put(kind, name, named(wait, function))
+        self.replace(kind, name, named(wait, function))
 
     def turns_of_greenlets(self):
-        """Return how many turns the loop of gevent or eventlet has taken in this thread; None if
-        there is none, or if the loop itself asks.
+        """Return how many turns the loop of gevent or eventlet has taken in this thread.
+
+        None if there is none, or if the loop itself asks.
         """
         hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
         hub = hub_of and hub_of()
@@ -2570,18 +4193,21 @@ class Probes(object):
             probes.turns[probes.thread()] = probes.turns.get(probes.thread(), 0) + 1
             return function(hub, *args, **kwargs)
 
-        self.put(kind, "fire_timers", named(fire_timers, function))
+        self.replace(kind, "fire_timers", named(fire_timers, function))
 
     # ------------------------------------------------------------------------------- loops that run
 
     def runs(self, kind, name="run_forever", turns=False):
-        """Look at the loops of a class of asyncio's, or of one like it, while they run. turns:
-        whether they are counted as the loop takes them.
+        """Look at the loops of a class of asyncio's, or of one like it, while they run.
+
+        turns: whether they are counted as the loop takes them.
         """
         function, probes = getattr(kind, name), self
 
         def run_forever(loop, *args, **kwargs):
-            waits = lambda: others_wait(loop)  # noqa: E731
+            def waits():
+                return others_wait(loop)
+
             watched = Beats("asyncio", waits, loop.call_soon_threadsafe)
             if turns:
                 watched = probes.watched[id(loop)] = Turns("asyncio", waits)
@@ -2592,48 +4218,24 @@ class Probes(object):
                 leave()
                 probes.watched.pop(id(loop), None)
 
-        self.put(kind, name, named(run_forever, function))
+        self.replace(kind, name, named(run_forever, function))
 
     def makes_tasks(self, kind):
-        """Remember the line of the program that has the loops of a class make a task: a library's
-        task has none of its own.
+        """Remember the line of the program that has the loops of a class make a task.
+
+        A library's task has none of its own.
         """
         function, probes = kind.create_task, self
 
         def create_task(loop, *args, **kwargs):
             task = function(loop, *args, **kwargs)
             try:
-                probes.tasks[task] = probes.line_of(sys._getframe(1))
+                probes.stack.tasks[task] = probes.stack.line_of(sys._getframe(1))
             except Exception:  # a task of another kind
                 pass
             return task
 
-        self.put(kind, "create_task", named(create_task, function))
-
-    def line_of(self, frame):
-        """Return the line of the program's own code that called; that of the task that did, if
-        none.
-        """
-        while frame is not None:
-            path, code = frame.f_code.co_filename, frame.f_code
-            if path not in self.files:
-                name = str(frame.f_globals.get("__name__") or "").partition(".")[0]
-                library = path.startswith("<") or is_library(path) or name in BETWEEN
-                self.files[path] = library, is_package(path)
-            if not self.files[path][0] and path != OWN_FILE:
-                return "%s:%d" % (short(path), frame.f_lineno)
-            if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
-                return self.line_of_task()
-            frame = frame.f_back
-        return None
-
-    def line_of_task(self):
-        """Return the line that made asyncio's task that runs in this thread; None in a callback."""
-        try:
-            task = sys.modules["asyncio"].current_task()
-        except RuntimeError:  # no loop runs here
-            task = None
-        return None if task is None else self.tasks.get(task)
+        self.replace(kind, "create_task", named(create_task, function))
 
     def takes_turns(self, kind):
         """Count the turns that the loops of a class of asyncio's take."""
@@ -2645,7 +4247,7 @@ class Probes(object):
                 watched.turns += 1
             return function(loop)
 
-        self.put(kind, "_run_once", named(_run_once, function))
+        self.replace(kind, "_run_once", named(_run_once, function))
 
     # ------------------------------------------------------------------------------ urllib3's pools
 
@@ -2677,12 +4279,13 @@ class Probes(object):
                 probes.note("full", wanted=peak, **values)
             return result
 
-        self.put(kind, "_get_conn", named(_get_conn, get))
-        self.put(kind, "_put_conn", named(_put_conn, put_back))
+        self.replace(kind, "_get_conn", named(_get_conn, get))
+        self.replace(kind, "_put_conn", named(_put_conn, put_back))
 
     def hosts(self, kind):
-        """Note when a PoolManager makes a pool for a host once more, because it had to give up the
-        one that it had, with a connection that was open.
+        """Note when a PoolManager makes a pool for a host once more.
+
+        It had to give up the one that it had, with a connection that was open.
         """
         original, probes, managers = kind._new_pool, self, weakref.WeakKeyDictionary()
 
@@ -2701,28 +4304,12 @@ class Probes(object):
                     hosts[oldest.host, oldest.port] = is_open(oldest)
             return original(manager, scheme, host, port, *args, **kwargs)
 
-        self.put(kind, "_new_pool", named(_new_pool, original))
-
-    # --------------------------------------------------------------------- the compiling of modules
-
-    def compiles(self, kind, name):
-        """Count the time that a function takes which compiles modules for a class of loaders, or
-        keeps what came out, in `compiled`, by process.
-
-        Python does that once: with it, a program's first run would be another than the next ones.
-        """
-
-        def note(ms):
-            pid = os.getpid()
-            self.compiled[pid] = self.compiled.get(pid, 0) + ms
-
-        namespace = {"function": getattr(kind, name), "note": note, "thread_ms": thread_ms}
-        exec(compile(COMPILING, "<frozen importlib._bootstrap_external>", "exec"), namespace)
-        self.put(kind, name, named(namespace["timed"], namespace["function"]))
+        self.replace(kind, "_new_pool", named(_new_pool, original))
 
     # ------------------------------------------------------------------------ when they are put in
 
-    def put(self, kind, name, value):
+    def replace(self, kind, name, value):
+        """Put something into a class or a module; `remove` takes it out again."""
         previous = vars(kind).get(name)
         setattr(kind, name, value)
         self.undo.append((kind, name, previous))
@@ -2735,78 +4322,39 @@ class Probes(object):
                 delattr(kind, name)
             else:
                 setattr(kind, name, previous)
-        sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
+        self.hook.remove()
         self.undo = []
 
     def install(self):
         """Put the probes into what is imported already, and into the rest when it comes."""
-        loaders = sys.modules.get("_frozen_importlib_external")  # Python 2.7 has none
-        if loaders is not None:
-            self.compiles(loaders.SourceLoader, "source_to_code")
-            self.compiles(loaders.SourceFileLoader, "set_data")
-        for name in set(PROBED) | set(self.changes):
+        for name in set(PROBED) | set(OWN_TLS) | set(self.changes):
             if sys.modules.get(name) is not None:
                 self.probe(name, sys.modules[name])
-        sys.meta_path.insert(0, self)
+        self.hook.install(self.replace)
         return self
 
+    def is_probed(self, name):
+        """Return whether there is a probe for a module."""
+        return name in PROBED or name in OWN_TLS or name in self.changes
+
     def probe(self, name, module):
+        """Put the probes into a module, and the changes."""
         try:
             if name in PROBED:
                 PROBED[name](self, module)
+            if name in OWN_TLS:
+                self.note("own tls", name=OWN_TLS[name])
             if name in self.changes:
                 self.changes[name](module)
         except Exception as error:  # a module that only has the name of the one that is meant
             self.note("unprobed", module=name, why=readable(error))
 
-    def find_spec(self, name, path=None, target=None):
-        """Return the spec of a module that is to be probed once it is imported; of others, none."""
-        if name not in PROBED and name not in self.changes:
-            return None
-        for finder in list(sys.meta_path):
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(name, path, target)
-            if spec is None:
-                continue
-            self.watch(spec.loader, name)
-            return spec
-        return None
 
-    def watch(self, loader, name):
-        """Have a module probed when its loader has executed it."""
-        execute = getattr(loader, "exec_module", None)
+class Counting(object):
+    """A `with` block that counts what happens in this process, in all its threads.
 
-        def exec_module(module):
-            execute(module)
-            if module.__name__ == name:
-                self.probe(name, module)
-
-        if execute is not None:
-            try:
-                loader.exec_module = exec_module
-            except AttributeError:
-                pass
-
-    if PY2:
-
-        def find_module(self, name, path=None):
-            is_probed = name in PROBED or name in self.changes
-            return self if is_probed and ("import", name) not in self.busy else None
-
-        def load_module(self, name):
-            self.busy.add(("import", name))
-            try:
-                __import__(name)
-            finally:
-                self.busy.discard(("import", name))
-            self.probe(name, sys.modules[name])
-            return sys.modules[name]
-
-
-class counting(object):
-    """Counts what happens in this process in a `with` block, in all its threads: `counts`, as
-    `counted` has them, and loads, handshakes, connections and contexts by their names.
+    `counts` is a dictionary as `Counts`; loads, handshakes, connections and contexts are there
+    by their names.
     """
 
     def __enter__(self):
@@ -2827,7 +4375,8 @@ class counting(object):
 
     @property
     def counts(self):
-        return counted(list(self._events))
+        """Return what was counted so far, a dictionary as `Counts`."""
+        return count_events(list(self._events))
 
     def __getattr__(self, name):
         if name in ("loads", "handshakes", "connections", "contexts"):
@@ -2835,295 +4384,15 @@ class counting(object):
         raise AttributeError(name)
 
 
-def probe_ssl(probes, ssl):
-    kind = own_context(ssl)
-    probes.contexts(kind)
-    # Not a client's own function: the cure lends no context where urllib3's are not as they were.
-    probes.failing(kind, "wrap_socket")
-    probes.loads(kind)
-    if hasattr(ssl, "SSLObject"):
-        probes.handshakes(ssl.SSLObject)
-    if not hasattr(ssl, "SSLObject") or sys.version_info >= (3, 7):  # else through SSLObject too
-        probes.handshakes(ssl.SSLSocket)
-    if not PY2:
-        probes.exchanges(ssl.SSLSocket, "send", "write")
-        probes.exchanges(ssl.SSLObject, "write")
-        probes.waits(ssl.SSLSocket, "read")
-        probes.waits(ssl.SSLSocket, "do_handshake")
-
-
-def probe_socket(probes, socket):
-    kind = socket.socket
-    if kind.__module__ == "socket":
-        probes.connects(kind)
-        probes.reaches(socket, "getaddrinfo")
-
-
-def probe_gevent(probes, module):
-    kind = getattr(module, "SSLSocket", None)
-    if kind is not None and "do_handshake" in vars(kind) and kind.__module__ == module.__name__:
-        if PY2 or sys.version_info >= (3, 7):
-            probes.handshakes(kind)
-
-
-def probe_gevents_sockets(probes, module):
-    probes.reaches(module.socket, "connect")
-    probes.reaches(module, "getaddrinfo")
-
-
-def probe_selectors(probes, module):
-    """Note the connections of asyncio's own loops, which are there a turn later."""
-    kind = module.BaseSelectorEventLoop
-    function = kind._sock_connect_cb
-
-    def _sock_connect_cb(loop, future, *args):
-        was_done = future.done()
-        result = function(loop, future, *args)
-        if future.done() and not was_done and not future.cancelled():
-            error = getattr(future, "_exception", None)  # to ask for it would be to handle it
-            if error is None:
-                probes.reached()
-            else:
-                probes.unreached(error)
-        return result
-
-    probes.put(kind, "_sock_connect_cb", named(_sock_connect_cb, function))
-
-
-def probe_pyopenssl(probes, module):
-    original, kind = module.Context.__init__, module.Context
-
-    def __init__(context, *args, **kwargs):
-        original(context, *args, **kwargs)
-        if probes.active:
-            origin = probes.callers(sys._getframe(1))
-            probes.note("context", c=probes.number(context), who=origin, default=False)
-
-    probes.put(kind, "__init__", __init__)
-    probes.loads(kind)
-    probes.handshakes(module.Connection)
-
-
-def probe_sessions(probes, module):
-    choose = module.Session.get_adapter
-
-    def get_adapter(session, url):
-        first = url[:6].lower() == "https:" and probes.known(session) is None
-        if first and probes.active:
-            probes.number(session)
-            probes.note("session")
-        return choose(session, url)
-
-    probes.put(module.Session, "get_adapter", named(get_adapter, choose))
-
-
-def probe_pools(probes, module):
-    original = module.PoolManager.__init__
-
-    def __init__(pool, *args, **kwargs):
-        original(pool, *args, **kwargs)
-        if probes.active and probes.callers(sys._getframe(1))["client"] in (None, "urllib3"):
-            probes.note("pool")
-
-    probes.put(module.PoolManager, "__init__", named(__init__, original))
-    probes.hosts(module.PoolManager)
-
-
-def probe_truststore(probes, module):
-    inject = module.inject_into_ssl
-
-    def inject_into_ssl():
-        probes.note("truststore", where=caller(sys._getframe(1)))
-        return inject()
-
-    module.inject_into_ssl = named(inject_into_ssl, inject)
-
-
-def probe_botocore(probes, module):
-    original = module.URLLib3Session.__init__
-
-    def __init__(session, *args, **kwargs):
-        original(session, *args, **kwargs)
-        if probes.active:
-            probes.note("botocore")
-
-    probes.put(module.URLLib3Session, "__init__", named(__init__, original))
-
-
-def probe_pool(probes, module):
-    probes.pools(module.HTTPConnectionPool)
-
-
-def probe_loop(probes, module):
-    probes.note("loop", name=module.__name__.partition(".")[0])
-    kind = getattr(module, "Hub", None)
-    if kind is not None and module.__name__ == "gevent.hub":
-        original = kind.__init__
-
-        def __init__(hub, *args, **kwargs):
-            original(hub, *args, **kwargs)
-            probes.heartbeat.watch(Greenlets(hub))  # which stays for as long as its thread
-
-        probes.put(kind, "__init__", named(__init__, original))
-
-
-def probe_asyncio(probes, module):
-    probes.runs(module.BaseEventLoop, turns=True)
-    probes.takes_turns(module.BaseEventLoop)
-    probes.makes_tasks(module.BaseEventLoop)
-
-
-def probe_uvloop(probes, module):
-    probes.runs(module.Loop)
-    probes.makes_tasks(module.Loop)
-
-
-def probe_trio(probes, module):
-    """Have trio's loop count, while it runs in the thread that made its runner."""
-    original, run, leaving = module.setup_runner, module.run, {}
-
-    def setup_runner(*args, **kwargs):
-        runner = original(*args, **kwargs)
-        waits = lambda: others_wait(runner)  # noqa: E731
-        beats = Beats("trio", waits, runner.entry_queue.run_sync_soon)
-        leaving[ident()] = probes.heartbeat.watch(beats)
-        return runner
-
-    def run_to_the_end(*args, **kwargs):
-        try:
-            return run(*args, **kwargs)
-        finally:
-            leaving.pop(ident(), lambda: None)()
-
-    module.setup_runner = named(setup_runner, original)
-    module.run = named(run_to_the_end, run)
-
-
-def probe_eventlet(probes, module):
-    probes.count_turns(module.BaseHub)
-    original = module.BaseHub.__init__
-
-    def __init__(hub, *args, **kwargs):
-        original(hub, *args, **kwargs)
-        thread = probes.thread()
-        waits = lambda: bool(hub.timers or hub.next_timers or any(hub.listeners.values()))  # noqa: E731
-        turns = Turns("eventlet", waits)
-        turns.turn = lambda: probes.turns.get(thread)
-        probes.heartbeat.watch(turns)
-
-    probes.put(module.BaseHub, "__init__", named(__init__, original))
-
-
-def probe_h11(probes, module):
-    """Note the headers of httpx."""
-    send, receive = module.Connection.send, module.Connection.next_event
-
-    def noted(connection, event, name, side):
-        if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
-            if any(says_close(header, [value]) for header, value in event.headers):
-                probes.note("closing", c=None, by=side, who=probes.callers(sys._getframe(2)))
-                return True
-        return False
-
-    def send_noted(connection, event):
-        probes.closes[id(connection)] = noted(connection, event, "Request", "program")
-        return send(connection, event)
-
-    def next_event(connection):
-        event = receive(connection)
-        if not probes.closes.get(id(connection)):
-            noted(connection, event, "Response", "server")
-        return event
-
-    probes.put(module.Connection, "send", named(send_noted, send))
-    probes.put(module.Connection, "next_event", named(next_event, receive))
-
-
-def says_close(header, values):
-    texts = [
-        value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values
-    ]
-    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
-    return header.lower() == "connection" and any("close" in text.lower() for text in texts)
-
-
-def probe_own_tls(probes, module):
-    probes.note("own tls", name=OWN_TLS[module.__name__])
-
-
-def probe_injection(probes, module):
-    inject = module.inject_into_urllib3
-
-    def inject_into_urllib3():
-        probes.note("injection", where=caller(sys._getframe(1)))
-        return inject()
-
-    module.inject_into_urllib3 = named(inject_into_urllib3, inject)
-
-
-def probe_http(probes, module):
-    answered = module.HTTPConnection.getresponse
-
-    def getresponse(connection, *args, **kwargs):
-        # Before the answer: with it goes the connection that is not kept.
-        context = getattr(getattr(connection, "sock", None), "context", None)
-        is_watched = context is not None and probes.active
-        number = probes.number(context) if is_watched else None
-        if is_watched:
-            probes.note("request", c=number)
-        side = "program" if probes.closes.pop(id(connection), None) else "server"
-        reply = answered(connection, *args, **kwargs)
-        if is_watched and (side == "program" or getattr(reply, "will_close", False)):
-            origin = probes.callers(sys._getframe(1))
-            if origin["client"] != "urlopen":  # which always asks for it
-                probes.note("closing", c=number, by=side, who=origin, h=probes.number(connection))
-        return reply
-
-    probes.put(module.HTTPConnection, "getresponse", named(getresponse, answered))
-    original = module.HTTPConnection.putheader
-
-    def putheader(connection, header, *values):
-        if says_close(header, values):
-            probes.closes[id(connection)] = True
-        return original(connection, header, *values)
-
-    probes.put(module.HTTPConnection, "putheader", named(putheader, original))
-    if not PY2:
-        probes.waits(module.HTTPConnection, "getresponse")
-
-
-#: What is probed, and how.
-PROBED = {
-    "ssl": probe_ssl, "socket": probe_socket, "OpenSSL.SSL": probe_pyopenssl,
-    "gevent.socket": probe_gevents_sockets, "asyncio.selector_events": probe_selectors,
-    "http.client": probe_http, "httplib": probe_http,
-    "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
-    "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
-    "urllib3.connectionpool": probe_pool,
-    "truststore._api": probe_truststore, "h11._connection": probe_h11,
-    "botocore.httpsession": probe_botocore,
-    "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
-    "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
-    "eventlet.hubs.hub": probe_eventlet,
-    "urllib3.contrib.pyopenssl": probe_injection,
-    "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
-}  # fmt: skip
-PROBED.update(dict.fromkeys(OWN_TLS, probe_own_tls))
-
-
-def named(wrapper, function):
-    """Return the wrapper, with the name and the text of what it stands for."""
-    for name in ("__name__", "__doc__", "__qualname__", "__module__"):
-        try:
-            setattr(wrapper, name, getattr(function, name))
-        except (AttributeError, TypeError):
-            pass
-    return wrapper
+#: As a program calls it: `with counting() as counter`.
+counting = Counting
 
 
 def trust_of(name, args, kwargs):
-    """Return what is loaded, so that the same is told from another: a file's path, "system", or a
-    digest of what was given in memory. None for a folder alone, which is read later.
+    """Return what is loaded, so that the same can be told from another.
+
+    A file's path, "system", or a digest of what was given in memory. None for a folder alone,
+    which is read later.
     """
     if name == "set_default_verify_paths":
         return "system"
@@ -3140,22 +4409,9 @@ def trust_of(name, args, kwargs):
 
 
 def is_default(caller):
-    """Return whether a context is made by create_default_context, called by the program's own
-    code.
-    """
+    """Return whether the program's own code had create_default_context make a context."""
     maker = caller.f_code.co_name == "create_default_context" and caller.f_back
     return bool(maker) and not is_library(maker.f_code.co_filename)
-
-
-def protocol_of(connection):
-    """Return {"alpn", "host"} of a connection, as far as it tells."""
-    try:
-        host = getattr(connection, "server_hostname", None)
-        peer = getattr(connection, "getpeername", lambda: None)()
-        host = "%s:%d" % (host or peer[0], peer[1]) if peer else host
-        return {"alpn": connection.selected_alpn_protocol(), "host": host and readable(host)}
-    except Exception:  # pyOpenSSL's, or one that is closed
-        return {"alpn": None, "host": None}
 
 
 def is_open(pool):
@@ -3169,186 +4425,6 @@ def is_open(pool):
     return any(not dropped(connection) for connection in connections)
 
 
-def is_server(connection):
-    side = getattr(connection, "server_side", None)
-    if side is None and hasattr(connection, "_sslobj"):
-        side = getattr(connection._sslobj, "server_side", False)
-    if side is None:  # pyOpenSSL tells by its state
-        state = getattr(connection, "get_state_string", lambda: b"")()
-        side = b"accept" in state.lower() or b"server" in state.lower()
-    return bool(side)
-
-
-def running_loop():
-    """Return the loop of asyncio that runs in this thread, or trio's; None if there is none."""
-    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
-    trio = getattr(sys.modules.get("trio._core._run"), "GLOBAL_RUN_CONTEXT", None)
-    return (running and running()) or getattr(trio, "runner", None)
-
-
-def others_wait(loop):
-    """Return whether anything else waits for a loop now: a callback, a timer that is due, or a
-    socket (of trio, a task or a timer), or whether it serves: then others come, if not now. Of a
-    loop that does not tell: whether a socket that is watched waits, or there are other tasks than
-    one and its awaiter.
-    """
-    try:
-        if hasattr(loop, "deadlines"):
-            due = loop.deadlines.next_deadline() <= loop.clock.current_time()
-            due = due or any(task._next_send_fn is not None for task in loop.tasks)
-        else:
-            timers = loop._scheduled
-            due = bool(timers) and timers[0].when() <= loop.time()
-            due = bool(loop._ready) or due or bool(loop._selector.select(0))
-        return due or "listening" in watched_sockets()
-    except Exception:
-        all_tasks = getattr(sys.modules["asyncio"], "all_tasks", None)
-        return bool(watched_sockets()) or (bool(all_tasks) and len(all_tasks(loop)) > 2)
-
-
-def watched_sockets():
-    """Return what the sockets do that this process's loops watch: a set of "listening" (they serve)
-    and "waiting" (there is something to read). Linux tells; elsewhere it is empty.
-    """
-    states, kind, select = set(), sys.modules.get("_socket"), sys.modules.get("select")
-    try:
-        watched = set()
-        for name in os.listdir("/proc/self/fd"):
-            try:
-                if os.readlink("/proc/self/fd/" + name).endswith("[eventpoll]"):
-                    with open("/proc/self/fdinfo/" + name) as lines:
-                        rows = [line.split() for line in lines if line.startswith("tfd:")]
-                    watched.update(int(row[1]) for row in rows if int(row[3], 16) & 1)
-            except EnvironmentError:  # one that is closed meanwhile
-                pass
-        for number in watched:
-            try:
-                copy = kind.socket(fileno=os.dup(number))
-            except EnvironmentError:  # no socket
-                continue
-            try:
-                if copy.getsockopt(kind.SOL_SOCKET, kind.SO_ACCEPTCONN):
-                    states.add("listening")
-                elif copy.family != getattr(kind, "AF_UNIX", None):  # a loop's own pair
-                    states.update(["waiting"] if select.select([copy], [], [], 0)[0] else [])
-            except Exception:  # a number that is too large
-                pass
-            finally:
-                copy.close()
-    except Exception:  # another system
-        pass
-    return states
-
-
-def descriptor(connection):
-    try:
-        return connection.fileno()
-    except Exception:  # one without a socket of its own, or a closed one
-        return None
-
-
-def resident_kib():
-    """Return the memory that this process holds; if nobody tells at once, the most that it has
-    held.
-    """
-    try:
-        handle = os.open("/proc/self/statm", os.O_RDONLY)
-        try:
-            return int(os.read(handle, 100).split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
-        finally:
-            os.close(handle)
-    except Exception:
-        return most_kib()
-
-
-def queued_ms():
-    """Return the milliseconds through which this thread could run and had no processor: on a busy
-    machine that is no wait for an answer. Linux tells; elsewhere 0.
-    """
-    try:
-        handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
-        try:
-            return int(os.read(handle, 100).split()[1]) / 1e6
-        finally:
-            os.close(handle)
-    except Exception:
-        return 0
-
-
-def current_greenlet():
-    get_current = getattr(sys.modules.get("greenlet"), "getcurrent", None)
-    return get_current and get_current()
-
-
-def greenlets_wait():
-    """Return 2 if a greenlet asks, 1 if the main program does while greenlets of the same thread
-    wait, else 0.
-    """
-    greenlet = current_greenlet()
-    if getattr(greenlet, "parent", None) is not None:
-        return 2
-    hub_of = getattr(sys.modules.get("gevent._hub_local"), "get_hub_if_exists", None)
-    hub = hub_of and hub_of()
-    return int(hub is not None and hub.loop is not None and hub.loop.activecnt > 0)
-
-
-def current():
-    """Return what tells this greenlet, or this thread if there are none, from others."""
-    return "wait", ident(), id(current_greenlet())
-
-
-def make_lock():
-    """Return a lock that no patch of the program's replaces. (To import threading would be too
-    early.)
-    """
-    try:
-        import _thread
-    except ImportError:  # as Python 2.7 calls it
-        import thread as _thread
-    return _thread.allocate_lock()
-
-
-def ident():
-    thread = sys.modules.get("_thread") or sys.modules.get("thread")
-    return thread.get_ident()
-
-
-def make_clocks():
-    """Return (the most KiB that this process has held, its processor milliseconds, those of this
-    thread), as functions.
-    """
-    try:
-        import resource
-    except ImportError:
-        resource = None
-
-    def peak_kib():
-        if resource is None:
-            return 0
-        return resource.getrusage(0).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
-
-    def process():
-        if resource is None:
-            return 1000 * sum(os.times()[:2])
-        used = resource.getrusage(0)
-        return 1000 * (used.ru_utime + used.ru_stime)
-
-    if hasattr(time, "thread_time"):
-        return peak_kib, process, lambda: 1000 * time.thread_time()
-
-    def thread():
-        try:
-            used = resource.getrusage(1)  # RUSAGE_THREAD, which has no name in old Pythons
-        except Exception:
-            return process()
-        return 1000 * (used.ru_utime + used.ru_stime)
-
-    return peak_kib, process, thread
-
-
-most_kib, process_ms, thread_ms = make_clocks()
-
-
 # ---------------------------------------------------------------------------------- 3. which http?
 
 
@@ -3356,8 +4432,10 @@ HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
 
 
 def check_http(url, imported):
-    """Return which HTTP each client speaks with a URL: two announced HEADs each, none redirected.
-    What is said of the URL is without its password. Without a URL, nobody is asked.
+    """Return which HTTP each client speaks with a URL.
+
+    Two announced HEADs each, none redirected. What is said of the URL is without its password.
+    Without a URL, nobody is asked.
     """
     results = {"url": None, "offers": None, "clients": [], "requests": 0}
     if not url:
@@ -3365,14 +4443,17 @@ def check_http(url, imported):
     host, port, secret = parts_of(url)
     results["url"] = public = url.replace(secret, "", 1)
     if url.startswith("https://"):
-        say("connecting to %s: which protocols does it offer? (no request)" % host)
+        print_line("connecting to %s: which protocols does it offer? (no request)" % host)
         results["offers"] = offered(host, port)
-    names = imported or set(client.module for client in WAYS if bring(client.module))
-    speakers = [client for client in WAYS if client.module in topmost(names)]
+    clients = clients_with_sessions()
+    names = imported or set(client.module for client in clients if try_import(client.module))
+    speakers = [client for client in clients if client.module in topmost(names)]
     # geventhttpclient speaks HTTP/1.1 alone.
     speakers = [client for client in speakers if client.kind is not GeventHttpClient]
-    if "httpx" in names and bring("h2"):
-        speakers.append(Way("httpx with http2=True", Httpx, "httpx", {"http2": True}))
+    if "httpx" in names and try_import("h2"):
+        speakers.append(
+            Client("httpx with http2=True", module="httpx", kind=Httpx, options={"http2": True})
+        )
     for speaker in speakers:
         row = {"client": speaker.name, "version": None, "ms": [], "error": None}
         results["clients"].append(row)
@@ -3381,14 +4462,14 @@ def check_http(url, imported):
             for _ in range(2):
                 results["requests"] += 1
                 numbers = (public, speaker.name, results["requests"], MOST_REQUESTS)
-                say("asking %s with %s (request %d of at most %d)" % numbers)
+                print_line("asking %s with %s (request %d of at most %d)" % numbers)
                 start = clock()
-                version = session.ask(url, "HEAD", timeout=5)[3]
+                version = session.fetch(url, "HEAD", timeout=5)[3]
                 row["version"] = HTTP_NAMES.get(version, str(version))
                 row["ms"].append(round(1000 * (clock() - start), 1))
             session.close()
         except Exception as error:
-            row["error"] = told(error).replace(secret or "\0", "")
+            row["error"] = describe(error).replace(secret or "\0", "")
     return results
 
 
@@ -3404,8 +4485,7 @@ def parts_of(url):
 
 
 def offered(host, port):
-    """Return the protocol that a server chooses when h2 and http/1.1 are offered to it; None:
-    unknown.
+    """Return the protocol that a server chooses when h2 and http/1.1 are offered to it, or None.
 
     Its certificate is not looked at: nothing is sent after the handshake.
     """
@@ -3534,74 +4614,14 @@ ADVICE = {
         "%(url)s offers HTTP/2, and %(client)s speaks %(version)s. At a distance, many requests at "
         "once over one connection pay; next door, with Python's h2, they cost more."),
 }  # fmt: skip
-_URLOPEN = "urllib2" if PY2 else "urllib.request"
-#: What makes a client load once, and risks nothing: (line, sentence).
-KEEP = {
-    "requests": ("session = requests.Session()",
-        "requests.get makes a Session for each call; one that is kept, for many requests to few "
-        "hosts, keeps its connections, and loads once for each."),
-    "niquests": ("session = niquests.Session()",
-        "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
-    "urllib3": ("pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())",
-        "One pool that is kept keeps its connections, and with a context of your own it loads "
-        "once, whatever it connects to."),
-    "httpx": ("client = httpx.Client()",
-        "httpx.get, and each new client, loads anew; a client that is kept loads once, whatever it "
-        "connects to."),
-    "httpx2": ("client = httpx2.Client()",
-        "Each new client loads anew; one that is kept loads once, whatever it connects to."),
-    "aiohttp": ("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
-        "One context, made once by ssl.create_default_context(), serves all sessions."),
-    "botocore": ("client = boto3.client(...)",
-        "One client for all threads (it may be shared) keeps its connections, ten of them unless "
-        "it is told to keep more. botocore loads once for each new one."),
-    "http.client": ("HTTPSConnection(host, context=context)",
-        "Without a context each HTTPSConnection makes its own: make one, by "
-        "context = ssl.create_default_context(), and give it to all."),
-    "urlopen": (_URLOPEN + ".urlopen(url, context=context)",
-        "Without a context each call makes its own: make one, by "
-        "context = ssl.create_default_context(), and give it to all."),
-    "httplib2": ("http = httplib2.Http()",
-        "One Http for each thread, kept, keeps its connections; each new one loads anew."),
-    "tornado": ("HTTPRequest(url, ssl_options=context)",
-        "ca_certs loads anew for each connection; one ssl.SSLContext for all loads once."),
-    "twisted": ("agent = Agent(reactor, pool=HTTPConnectionPool(reactor))",
-        "An Agent that is kept, and has a pool, keeps its connections; each new one loads anew."),
-}  # fmt: skip
-#: What keeps connections that were closed for want of a place: (line, for which options).
-LARGER = {
-    "requests": 'session.mount("https://", requests.adapters.HTTPAdapter(%s))',
-    "urllib3": "pool = urllib3.PoolManager(%s, ssl_context=ssl.create_default_context())",
-    "botocore": "client = boto3.client(..., config=Config(%s))",
-}
-#: How each of them calls the size of a pool, and of a manager of pools.
-OPTIONS = {
-    "requests": {"full": "pool_maxsize", "evicted": "pool_connections"},
-    "urllib3": {"full": "maxsize", "evicted": "num_pools"},
-    "botocore": {"full": "max_pool_connections"},
-}
 _WANTING = {
     "full": "%(wanted)d connections to one host were in use at once, and its pool keeps %(size)d: "
     "%(times)d were closed after their reply, and made anew. A place for each thread keeps them.",
     "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
     "of its requests the host's connections had been closed to make room.",
 }
-#: What has one connection carry all that is asked of a host by HTTP/2.
-MULTIPLEXED = {
-    "niquests": "session = niquests.Session(multiplexed=True)",
-    "httpx": "client = httpx.AsyncClient(http2=True)",
-    "httpx2": "client = httpx2.AsyncClient(http2=True)",
-}
-#: The calls of a program that make what is to be kept, by client; None: a context.
-MAKERS = {
-    "httpx": "Client AsyncClient", "httpx2": "Client AsyncClient", "requests": "Session",
-    "niquests": "Session AsyncSession", "urllib3": "PoolManager ProxyManager", "httplib2": "Http",
-    "botocore": "client resource", None: "create_default_context",
-}  # fmt: skip
 #: Functions that make a client of httpx for one request.
 CALLS = "get post put patch delete head options request stream".split()
-_OTHERS = ("context = ssl.create_default_context()",
-    "Make one context, and give it to every connection.")  # fmt: skip
 #: Where loads are no illness, those that take less are no advice.
 WORTH_FROM_MS = 20
 #: Another OpenSSL is advised for so many loads of so many milliseconds.
@@ -3636,35 +4656,39 @@ def advise(name, saves="", **values):
     return dict(texts, chapter=chapter(number))
 
 
-def advice_on_loop(results):
+def advice_on_loop(examination):
+    """Return the advice on a loop that was tried."""
     advice, of_block = [], []
-    for row in results["clients"]:
-        loop, error = results["loop"]["name"], readable(row["error"]).lower()
+    for row in examination.clients:
+        loop, error = examination.loop["name"], readable(row["error"]).lower()
         names = dict(row, loop=loop, patch=PATCHES[loop])
         if row["verdict"] == UNPATCHED:
             advice.append(advise("patch", **names))
         elif row["verdict"] == CANNOT_TELL and any(sign in error for sign in LATE_PATCH):
             advice.append(advise("patch-first", **names))
         elif row["verdict"] == BLOCKED and row["imported"]:
-            of_block = of_block or advice_on_block(results, names)
-    trap = [advise("trap", package=UPGRADES["google/auth/"])] if results["trap"] else []
+            of_block = of_block or advice_on_block(examination, names)
+    trap = [advise("trap", package=UPGRADES["google/auth/"])] if examination.trap else []
     return advice + of_block + trap
 
 
-def advice_on_block(results, names):
-    """Return what frees a loop that is blocked. names: the row of the client that is blocked, and
-    what sentences say of its loop.
+def advice_on_block(examination, names):
+    """Return the advice on a loop that is blocked.
+
+    names: the row of the client that is blocked, and what sentences say of its loop.
     """
     advice, saves, socket = [], {}, str(names["socket"])
-    for row in results["cures"]:
+    for row in examination.cures:
         if row["verdict"] == FREE:
             numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], row["wall_s"])
             text = "two requests that take %.1f s each: %.2f s now, %.2f s with it"
             saves[row["cure"]] = text % numbers
-    providers = dict((row["name"], row["by"]) for row in results["provides"])
+    providers = dict((row["name"], row["by"]) for row in examination.provides)
     if providers.get("urllib3's SSLContext") == "pyOpenSSL":
         cure = "extract_from_urllib3()"
-        injection = results["injections"][-1] if results["injections"] else {"file": "", "text": ""}
+        injection = (
+            examination.injections[-1] if examination.injections else {"file": "", "text": ""}
+        )
         names.update(injection, by=injected_by(injection))
         packages = [UPGRADES[place] for place in UPGRADES if injection["file"].startswith(place)]
         names["package"] = "".join(packages)
@@ -3692,11 +4716,9 @@ def injected_by(injection):
     return sentence
 
 
-def advice_on_waits(results):
-    """Return the advice on waits that stop a loop: of clients that do not await, and of anything
-    else.
-    """
-    counts = results["counts"]
+def advice_on_waits(examination):
+    """Return the advice on waits that stop a loop, of clients or of anything else."""
+    counts = examination.counts
     blocked = counts["blocked"]
     if blocked["waiting_s"] < LOOP_BLOCKED_FROM_S:
         blocked = counts["silent"]
@@ -3717,11 +4739,11 @@ def advice_on_waits(results):
     return [advise("asyncio", to_thread=functions.get(blocked["by"], "asyncio.to_thread"), **names)]
 
 
-def advice_on_failures(results):
+def advice_on_failures(examination):
     """Return the advice if no connection came through, as far as the reason is known."""
-    loop, counts = results["loop"], results.get("counts") or {}
+    loop, counts = examination.loop, examination.counts or {}
     # The injection that came second is in ssl; urllib3 may have kept the first.
-    provided = any("truststore" in str(row["class"]) for row in results["provides"])
+    provided = any("truststore" in str(row["class"]) for row in examination.provides)
     if loop and loop["patched"] and (counts.get("truststore") or provided):
         return [advise("not-together", loop=loop["name"], remove=INJECTS)]
     return []
@@ -3735,12 +4757,12 @@ _OF_TRUSTSTORE = (
 )
 
 
-def of_lock(results, module):
+def of_lock(examination, module):
     """Return whose lock handshakes wait for, and what to change, for sockets of a module."""
     names = {"remove": ""}
     if "truststore" in module:
         names["whose"] = _OF_TRUSTSTORE
-        if is_injected(results):  # and ssl.create_default_context() makes truststore's, too
+        if is_injected(examination):  # and ssl.create_default_context() makes truststore's, too
             names.update(remove=INJECTS, line="")
     elif module == "ssl":
         names["whose"] = " ssl holds none: it is the program's own, or that of a class of its own."
@@ -3751,21 +4773,21 @@ def of_lock(results, module):
     return names
 
 
-def is_injected(results):
+def is_injected(examination):
     """Return whether truststore, or the copy of it in pip, is in the place of ssl's contexts."""
     return any(
         row["name"] == "ssl.SSLContext" and "truststore" in str(row["class"])
-        for row in results["provides"]
+        for row in examination.provides
     )
 
 
-def advice_on_others(results, verdicts):
+def advice_on_others(examination, verdicts):
     """Return the advice on the illnesses of the fourth case."""
-    counts, advice = results["counts"], []
+    counts, advice = examination.counts, []
     line = "context = ssl.create_default_context()  # once, for all clients"
     if verdicts["handshakes"] == ONE_AT_A_TIME:
         names = dict(counts["queue"], line=line, whose="")
-        names.update(of_lock(results, names["by"]))
+        names.update(of_lock(examination, names["by"]))
         advice.append(advise("lock", **names))
     if verdicts["loads on the loop"] == HELD_UP:
         names = dict(
@@ -3780,11 +4802,11 @@ def advice_on_others(results, verdicts):
         row = max(counts["clients"], key=lambda row: row["alive"])
         names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
         names["client"] = row["client"] or "the program"
-        name = library_between(row) or {"botocore": "boto3"}.get(row["client"], row["client"])
-        maker, keyword = LIBRARIES.get(name, (None, None))
+        front = client_named(row["client"]).front
+        library = client_named(library_between(row) or front or row["client"])
         names["line"] = line_of_context(line, row)
-        if maker and keyword is None:
-            names["line"] = "client = %s(...)  # once, for all" % maker
+        if library.takes_nothing:
+            names["line"] = "client = %s(...)  # once, for all" % library.constructor
         advice.append(advise("share-contexts", **names))
     return advice
 
@@ -3794,83 +4816,111 @@ def place_in(places):
     return ", at %s" % places[0][0] if places else ""
 
 
-def advice_on_counts(results, verdict):
-    """Yield the advice on a run's loads, first what risks nothing."""
-    rows = [row for row in results["counts"]["clients"] if row["loads"] > row["needed"] + 1]
+def advice_on_counts(examination, verdict):
+    """Return the advice on a run's loads, first what risks nothing."""
+    rows = [row for row in examination.counts["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
-    injected = is_injected(results)
-    for change in advice_on_closings(results):
-        yield change
+    advice = list(advice_on_closings(examination))
     for row in rows:
-        larger, keep = larger_pool(row), keep_one(row)
-        if row["client"] in ("requests", "botocore") and is_shared(row, results["counts"]):
-            keep = None  # one Session for many connections: it is kept
-        if row["client"] != "requests" and larger:
-            keep = None
-        through = library_between(row)
-        place = ", called by %s" % through if through else ""
-        place += ", from %s" % row["at"][0][0] if row["at"] else ""
-        loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
-        names = dict(row, where=place, loads=loads)
-        names["client"] = row["client"] or "The program"
-        by_truststore = any("truststore" in module for module, _ in row["by"])
-        nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
-        if injected and nothing_to_keep:
-            names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
-            yield advise("loads-late", once=", without the injection,", **names)
-            continue
-        if by_truststore and not injected:  # a client that is kept would load as often
-            line = "context = ssl.create_default_context()  # on Linux; once, for all"
-            yield advise("loads-late", line=line, remove="", instead="", once="", **names)
-            continue
-        for name, pair in ("keep-one", keep), ("larger-pool", larger):
-            if pair is None:
-                continue
+        advice += advice_on_row(examination, row, verdict)
+    for host in examination.counts["http2"]:
+        names = dict(host, line=client_named(host["client"]).multiplexed)
+        names["client"] = host["client"] or "A client"
+        advice.append(advise("one-connection", **names))
+    return advice + advice_on_openssl(examination, rows) + advice_on_sharing(examination, rows)
+
+
+def advice_on_row(examination, row, verdict):
+    """Return the advice on one client that loads again and again."""
+    injected = is_injected(examination)
+    larger, keep = larger_pool(row), keep_one(row)
+    if row["client"] in ("requests", "botocore") and is_shared(row, examination.counts):
+        keep = None  # one Session for many connections: it is kept
+    if row["client"] != "requests" and larger:
+        keep = None
+    names = names_of(row)
+    nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
+    if injected and nothing_to_keep:
+        names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
+        return [advise("loads-late", once=", without the injection,", **names)]
+    if not injected and any("truststore" in module for module, _ in row["by"]):
+        # A client that is kept would load as often.
+        line = "context = ssl.create_default_context()  # on Linux; once, for all"
+        return [advise("loads-late", line=line, remove="", instead="", once="", **names)]
+    advice = []
+    for name, pair in ("keep-one", keep), ("larger-pool", larger):
+        if pair is not None:
             line, sentence = pair
             if injected:
                 sentence += " (truststore loads the system's once more in each handshake.)"
-            tried = results.get("tried", {}).get(trial_of(name, row))
-            if verdict == REPEATED and not tried:
-                sentence += " What that saves could not be tried, so nothing is promised."
-            saves = saves_of(tried) if tried else ""
-            if tried and tried["then"]["loads"] >= tried["now"]["loads"]:
-                sentence, saves = sentence + NO_FEWER % tried["at_once"], ""
-            yield advise(name, saves, **dict(names, line=line, sentence=sentence))
-    for host in results["counts"]["http2"]:
-        line = MULTIPLEXED.get(host["client"], "")
-        yield advise("one-connection", **dict(host, line=line, client=host["client"] or "A client"))
-    # pyOpenSSL brings another OpenSSL than Python's.
+            tried = (examination.tried or {}).get(trial_of(name, row))
+            note, saves = promise_of(tried, verdict)
+            advice.append(advise(name, saves, **dict(names, line=line, sentence=sentence + note)))
+    return advice
+
+
+def names_of(row):
+    """Return what sentences say of one client: its row, with what it did and where in words."""
+    through = library_between(row)
+    place = ", called by %s" % through if through else ""
+    place += ", from %s" % row["at"][0][0] if row["at"] else ""
+    loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
+    return dict(row, where=place, loads=loads, client=row["client"] or "The program")
+
+
+def promise_of(tried, verdict):
+    """Return (what is to be said of a trial beside, what it saved), in words."""
+    if not tried:
+        note = " What that saves could not be tried, so nothing is promised."
+        return note if verdict == REPEATED else "", ""
+    if tried["then"]["loads"] >= tried["now"]["loads"]:
+        return NO_FEWER % tried["at_once"], ""
+    return "", saves_of(tried)
+
+
+def advice_on_openssl(examination, rows):
+    """Return the advice to use another OpenSSL, if loads with this one are costly."""
     costly = [row for row in rows if row["loads"] >= DEAR_LOADS_FROM]
     costly = [row for row in costly if row["load_ms"] >= DEAR_FROM_MS * row["loads"]]
     modules = [module for row in costly for module, _ in row["by"]]
+    # pyOpenSSL brings another OpenSSL than Python's.
     names = set("pyOpenSSL" if module.startswith("OpenSSL") else "ssl" for module in modules)
-    if any(" 3.0." in str(results["openssl"].get(name)) for name in names):
-        yield advise("another-openssl")
-    python = tuple(int(part) for part in results["python"].split(".")[:2])
-    if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not injected:
-        cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
-        yield advise("share-context", line=cure)
+    is_costly = any(" 3.0." in str(examination.openssl.get(name)) for name in names)
+    return [advise("another-openssl")] if is_costly else []
+
+
+def advice_on_sharing(examination, rows):
+    """Return the advice to share a context, where that works."""
+    python = tuple(int(part) for part in examination.python.split(".")[:2])
+    if is_injected(examination) or python < (3, 7):
+        return []
+    if not any(row["client"] == "requests" for row in rows):
+        return []
+    cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
+    return [advise("share-context", line=cure)]
 
 
 def keep_one(row):
-    """Return (line, sentence) of what makes the client of a row of `counted` load once: the
-    program's own call if its line has one, with its arguments.
+    """Return (line, sentence) of what makes the client of a row load once.
+
+    The line is the program's own call, with its arguments, if the line that loads has one.
     """
-    line, sentence = KEEP.get(row["client"], _OTHERS)
+    client = client_named(row["client"])
+    line, sentence = client.keep or KEEP_CONTEXT
     both = row["awaits"] and row["awaits"] < row["loads"]
     line, call = with_trust(line, row), None if both else own_call(row)
     if row["awaits"]:
         awaiting = line.replace(".Client()", ".AsyncClient()")
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
-        sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
-    library = library_between(row) or (row["client"] if row["client"] not in KEEP else None)
+        if not both:  # nothing is said of httpx.get
+            sentence = client_named("httpx2").keep[1]
+    library = library_between(row) or (None if client.keep else row["client"])
     if library:
-        maker, note = taken_by(library)
-        if maker and LIBRARIES[library][1] is None:
-            return "client = %s(...)  # once" % maker, note
-        sentence = note + " " + sentence
-        return ("client = %s(...)  # once" % maker if maker else line), sentence
+        maker, note = advice_to_keep(library)
+        if not client_named(library).takes_nothing:
+            note += " " + sentence
+        return ("client = %s(...)  # once" % maker if maker else line), note
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         return line + "  # once, before the work begins", sentence
@@ -3880,9 +4930,7 @@ def keep_one(row):
 
 
 def verify_of(row):
-    """Return the argument by which a client of httpx takes what httpx.get was given; "" for
-    none.
-    """
+    """Return the argument by which a client of httpx takes what httpx.get was given, or ""."""
     place = row["at"][0][0] if row["at"] else None
     call = (place and call_at(place, CALLS)) or ""
     match = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
@@ -3893,12 +4941,14 @@ def verify_of(row):
 
 
 def own_call(row):
-    """Return the program's own call that made what is to be kept, as it stands there; None if the
-    line that is named has none, or takes what only a pool of one's own could hold.
+    """Return the program's own call that made what is to be kept, as it stands there.
+
+    None if the line that is named has none, or takes what only a pool of one's own could hold.
     """
     if not row["at"]:
         return None
-    call = call_at(row["at"][0][0], MAKERS.get(row["client"], "").split())
+    makers = client_named(row["client"]).makers if row["client"] else "create_default_context"
+    call = call_at(row["at"][0][0], makers.split())
     if call and row["client"] == "urllib3" and "ssl_context" not in call:
         call, number = re.subn(r"\bca_certs=([^,()]+|[^,()]*\([^()]*\))", CAFILE % r"\1", call)
         if not number:
@@ -3908,9 +4958,7 @@ def own_call(row):
 
 
 def line_of_context(line, row):
-    """Return the line that makes one context: the program's own call, or one with its
-    certificates.
-    """
+    """Return the line that makes one context: the program's own call, or one like it."""
     call = own_call(row) if row["client"] is None else None
     return "context = %s  # once, for all clients" % call if call else with_trust(line, row)
 
@@ -3919,8 +4967,9 @@ CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
 
 
 def call_at(place, names):
-    """Return the text of a call of one of some functions on a line of a program, "file.py:3", with
-    its arguments, in one line; None if there is none, or it cannot be told.
+    """Return the text of a call of one of some functions on a line of a program, "file.py:3".
+
+    It is in one line, with its arguments; None if there is none, or it cannot be read.
     """
     path, _, number = place.rpartition(":")
     lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
@@ -3945,9 +4994,7 @@ def call_at(place, names):
 
 
 def with_trust(text, row):
-    """Return a line that makes a context with the certificates that the program names, if it
-    does.
-    """
+    """Return a line that makes a context with the certificates that the program names, if any."""
     trust = row["trusts"][0][0] if row["trusts"] else None
     default = trust in (None, "system") or trust.startswith("data ") or "certifi" in trust
     named = [os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
@@ -3959,9 +5006,9 @@ def with_trust(text, row):
     return text.replace("ssl.create_default_context()", context)
 
 
-def advice_on_closings(results):
+def advice_on_closings(examination):
     """Yield the advice on connections that are ended with each reply."""
-    counts = results["counts"]
+    counts = examination.counts
     for row in counts["clients"]:
         side = max(row["closed"], key=row["closed"].get) if row["closed"] else None
         if (
@@ -3977,35 +5024,35 @@ def advice_on_closings(results):
             loads=several(row["loads"], "load"), ms=share * counts["handshake_ms"],
             s=share * counts["handshake_s"], keep=EACH_ONCE if is_made_anew(row) else "",
         )  # fmt: skip
-        tried = results.get("tried", {}).get("connection-close")
+        tried = (examination.tried or {}).get("connection-close")
         saves = saves_of(tried) if tried and side == "program" else ""
         yield advise("connection-close" if side == "program" else "server-closes", saves, **names)
 
 
 def is_made_anew(row):
-    """Return whether each connection of a row of `counted` that asked for its end was made for
-    that.
-    """
+    """Return whether each connection of a row that asked for its end was made for that."""
     return 0 < row["closers"] == row["closed"].get("program")
 
 
 def library_between(row):
-    """Return the library that called the client of a row of `counted`; None if the program did."""
+    """Return the library that called the client of a client's row; None if the program did."""
     return row["through"] if row["through"] != row["client"] else None
 
 
 def trial_of(name, row):
     """Return what `try_changes` calls the trial of a change; None if it has none."""
     if name == "larger-pool":
-        return {"requests": name, "urllib3": "urllib3"}.get(row["client"])
+        return client_named(row["client"]).larger_pool_trial
     return row["client"] or ITS_OWN
 
 
 def larger_pool(row):
-    """Return (line, sentence) of what would have kept connections that were closed for want of a
-    place, of a row of `counted`; None if none were.
+    """Return (line, sentence) of the pool that would have kept a row's connections.
+
+    None if none of them was closed for want of a place.
     """
-    options = OPTIONS.get(row["client"], {})
+    client = client_named(row["client"])
+    options = client.pool_options
     kinds = [kind for kind in wanting(row) if kind in options]
     if not kinds:
         return None
@@ -4013,7 +5060,7 @@ def larger_pool(row):
     sentences = [_WANTING[kind] % dict(
         wanted=row["wanted"][kind], size=row["size"][kind], times=row[kind]
     ) for kind in kinds]  # fmt: skip
-    return LARGER[row["client"]] % line, " ".join(sentences)
+    return client.larger_pool % line, " ".join(sentences)
 
 
 def saves_of(tried):
@@ -4027,26 +5074,28 @@ def saves_of(tried):
 
 
 def requests_of(tried):
+    """Return how many requests a trial made, in words."""
     text = several(tried["connections"], "request")
     return text + (", %d at once" % tried["at_once"] if tried["at_once"] > 1 else "")
 
 
-def advice_on_trials(results):
+def advice_on_trials(examination):
     """Return the advice on trials, of a program that nobody has seen at work."""
     repeated = [
-        row for row in judged_rows(results["loads"], results["program"]) if not row["error"]
+        row for row in judged_rows(examination.loads, examination.program) if not row["error"]
     ]
     repeated = [
         row["client"] for row in repeated if sum(row["by_connection"]) >= 3 or row["by_call"]
     ]
     if repeated:
         clients = " and ".join(repeated)
-        return [advise("run-it", clients=clients, program=results["program"] or "your_program.py")]
+        return [advise("run-it", clients=clients, program=examination.program or "your_program.py")]
     return []
 
 
-def advice_on_http(results):
-    http = results["http"]
+def advice_on_http(examination):
+    """Return the advice on HTTP/1.1 where the server offers HTTP/2."""
+    http = examination.http
     old = [row for row in http["clients"] if str(row["version"]).startswith("HTTP/1")]
     if http["offers"] != "h2" or not old or old[0]["error"]:
         return []
@@ -4062,65 +5111,68 @@ def advice_on_http(results):
 RISKS_NOTHING = ("connection-close", "keep-one", "larger-pool")
 
 
-def judge(results, spec):
-    """Add verdicts, advice, the exit status and what it rests on to the results.
+def judge(examination, options):
+    """Return the report on an examination: with verdicts, advice, the exit status and its basis.
 
     Only a run has "counts"; without, the loads are advice, and the exit status says nothing of
     them.
     """
-    counts = results.get("counts")
+    counts = examination.counts
     if counts:
-        results = dict(results, clients=[seen_at_work(row, counts) for row in results["clients"]])
-    advice = advice_on_loop(results)
-    results = dict(results, known_to_the_doctor=sorted(set(KNOWN.values())))
-    own_tls = counts["own_tls"] if counts else results["own_tls"]
+        examination.clients = [seen_at_work(row, counts) for row in examination.clients]
+    advice = advice_on_loop(examination)
+    own_tls = counts["own_tls"] if counts else examination.own_tls
     if counts:
-        loop = worst([judge_loop(results), judge_greenlets(results), judge_asyncio(results)])
-        loads = verdict_on(counts, spec["share"])
-        if judge_asyncio(results) == BLOCKED:
-            advice += advice_on_waits(results)
+        loop = worst(
+            [judge_loop(examination), judge_greenlets(examination), judge_asyncio(examination)]
+        )
+        loads = verdict_on(counts, options["share"])
+        if judge_asyncio(examination) == BLOCKED:
+            advice += advice_on_waits(examination)
         other_verdicts = {
             "loads on the loop": verdict_on_loop(counts), "contexts": verdict_on_contexts(counts),
             "handshakes": verdict_on_handshakes(counts),
         }  # fmt: skip
         if is_broken(counts):
             other_verdicts = dict.fromkeys(other_verdicts, DOES_NOT_APPLY)
-            further = advice_on_failures(results)
+            further = advice_on_failures(examination)
         else:
-            further = advice_on_others(results, other_verdicts) + list(
-                advice_on_counts(results, loads)
-            )
+            further = advice_on_others(examination, other_verdicts)
+            further += advice_on_counts(examination, loads)
         # What risks nothing comes first.
         advice += sorted(further, key=lambda change: change["id"] not in RISKS_NOTHING)
     else:
-        loop, loads = judge_loop(results), UNCOUNTED if results["known"] else UNSEEN
-        advice += advice_on_trials(results)
+        loop, loads = judge_loop(examination), UNCOUNTED if examination.known else UNSEEN
+        advice += advice_on_trials(examination)
         failed = [
-            row for row in results["clients"] if row["verdict"] == CANNOT_TELL and row["error"]
+            row for row in examination.clients if row["verdict"] == CANNOT_TELL and row["error"]
         ]
         if failed and not advice:
-            advice = advice_on_failures(results)
+            advice = advice_on_failures(examination)
     if loop == FREE and own_tls and not (counts and counts["heartbeats"]):
         loop = CANNOT_TELL  # what was tried is the clients that the doctor knows
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(other_verdicts)
-    statuses = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in spec["fail_on"]]
-    if counts and results["ended"]["raised"]:
+    statuses = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in options["fail_on"]]
+    if counts and examination.ended["raised"]:
         statuses.append(2)
     status = 1 if 1 in statuses else max(statuses)
-    if counts and results["ended"]["signal"]:
-        status = 128 + results["ended"]["signal"]
+    if counts and examination.ended["signal"]:
+        status = 128 + examination.ended["signal"]
     return dict(
-        results, verdicts=verdicts, advice=advice + advice_on_http(results),
-        share_stated=spec["share"], exit_status=status,
+        examination.as_dict(), verdicts=verdicts, advice=advice + advice_on_http(examination),
+        known_to_the_doctor=counted_clients(), share_stated=options["share"],
+        exit_status=status,
     )  # fmt: skip
 
 
 def seen_at_work(row, counts):
-    """Return a row of `check_way` after a run: if nothing is patched, and threads made all its
-    connections, there were no greenlets to wait for them. If it ended before its first one, nobody
-    knows whether it would have patched before.
+    """Return a row of `check_client`, judged by what the run did.
+
+    If nothing is patched, and threads made all its connections, there were no greenlets to wait
+    for them. If it ended before its first one, nobody knows whether it would have patched
+    before.
     """
     if row["verdict"] != UNPATCHED or counts["stood"]["fetched"]:
         return row
@@ -4129,27 +5181,29 @@ def seen_at_work(row, counts):
     return dict(row, verdict=CANNOT_TELL, error="no connection was made before the program ended")
 
 
-def judge_loop(results):
-    if results.get("untried"):
+def judge_loop(examination):
+    """Return the verdict on the loop, by the clients that were tried."""
+    if examination.untried:
         return CANNOT_TELL
-    verdicts = [row["verdict"] for row in results["clients"]]
-    if verdicts and not results["clients"][0]["imported"]:
+    verdicts = [row["verdict"] for row in examination.clients]
+    if verdicts and not examination.clients[0]["imported"]:
         # A stand-in for a client that may come later: nothing of the program's was seen to block.
         stands_for = {UNPATCHED: DOES_NOT_APPLY, BLOCKED: CANNOT_TELL}
     else:
         # With nothing patched, greenlets that fetch block the loop; whether there are any is told
         # by who imported gevent: the program, or a library that may leave it alone.
-        used = results["loop"] and results["loop"]["used"]
+        used = examination.loop and examination.loop["used"]
         stands_for = {UNPATCHED: BLOCKED if used else CANNOT_TELL}
     return worst([stands_for.get(verdict, verdict) for verdict in verdicts])
 
 
-def judge_greenlets(results):
-    """Return BLOCKED if the loop of greenlets was seen to stand still through their replies, in a
-    program that uses it, whatever client fetched. (A program may import it in a function, where
-    nothing but its greenlets tells.)
+def judge_greenlets(examination):
+    """Return BLOCKED if the loop of greenlets stood still through their replies.
+
+    The program has to use it; which client fetched does not matter. (A program may import
+    gevent in a function, where nothing but its greenlets tells.)
     """
-    stalls, loop = results["counts"]["stood"], results["loop"]
+    stalls, loop = examination.counts["stood"], examination.loop
     used = loop and (loop["used"] or stalls["in_greenlets"])
     is_seen = stalls["fetched"] and used and not loop["patched"]
     if is_seen and stalls["times"] >= 2 and stalls["s"] >= LOOP_BLOCKED_FROM_S:
@@ -4157,11 +5211,13 @@ def judge_greenlets(results):
     return DOES_NOT_APPLY
 
 
-def judge_asyncio(results):
-    """Return BLOCKED if clients that do not await, or anything else that the heartbeat saw, kept
-    others waiting for a loop; FREE if connections were made under one and did not.
+def judge_asyncio(examination):
+    """Return BLOCKED if something kept others waiting for a running loop.
+
+    That is clients that do not await, or anything else that the heartbeat saw. FREE if
+    connections were made under a loop and did not; else DOES_NOT_APPLY.
     """
-    counts, loop = results["counts"], results["loop"]
+    counts, loop = examination.counts, examination.loop
     if counts["blocked"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
         return BLOCKED
     # A library may import gevent, and leave it alone.
@@ -4173,6 +5229,7 @@ def judge_asyncio(results):
 
 
 def worst(verdicts):
+    """Return the worst of some verdicts."""
     order = (BLOCKED, REPEATED, CANNOT_TELL, UNSEEN, FREE, ONCE, UNCOUNTED, DOES_NOT_APPLY)
     return min(verdicts or [DOES_NOT_APPLY], key=order.index)
 
@@ -4192,7 +5249,7 @@ QUESTIONS = {
 }
 
 
-def asked(report):
+def further_questions(report):
     """Return those of QUESTIONS that apply."""
     verdicts = report["verdicts"]
     return [
@@ -4203,6 +5260,7 @@ def asked(report):
 
 
 def other_lines(about, counts):
+    """Yield the lines on one of QUESTIONS."""
     on_loop, queue = counts["on_loop"], counts["queue"]
     if about == "loads on the loop":
         text = "%s under a running asyncio loop, %.0f ms of CPU; after %d of them others waited"
@@ -4252,7 +5310,7 @@ def text_of(report, colour):
             question("%d. %s" % (number, QUESTIONS[about]), about),
             other_lines(about, report["counts"]),
         )
-        for number, about in enumerate(asked(report), 3)
+        for number, about in enumerate(further_questions(report), 3)
     ]
     parts = (
         [
@@ -4292,22 +5350,40 @@ TRIAL = (
 
 
 def loop_lines(report):
+    """Yield the lines on the event loop."""
     counts = report.get("counts")
-    if counts and (counts["under_loop"] or counts["blocked"]["times"]):
-        for line in asyncio_lines(counts):
-            yield line
-    elif counts and counts["stood"]["waits"]:
-        for line in greenlet_lines(counts["stood"]):
-            yield line
-    elif counts and counts["heartbeats"]:
-        pass  # told below
-    elif report["loop"] is None:
-        text = NO_LOOP
-        if not report["program"]:
-            text += " To see your program, name what does its imports: doctor.py -- module"
-            if report["loops_installed"]:
-                text += " (%s is installed here)" % " and ".join(report["loops_installed"])
-        yield wrapped(text)
+    lines = list(work_lines(report)) if counts else [no_loop_line(report)]
+    lines += list(trial_lines(report)) + [untried_line(report)]
+    lines += list(silence_lines(counts)) if counts else []
+    return [line for line in lines + [own_tls_line(report)] if line is not None]
+
+
+def work_lines(report):
+    """Return what a loop did while the program ran."""
+    counts = report["counts"]
+    if counts["under_loop"] or counts["blocked"]["times"]:
+        return asyncio_lines(counts)
+    if counts["stood"]["waits"]:
+        return greenlet_lines(counts["stood"])
+    if counts["heartbeats"]:
+        return []  # told below
+    return [no_loop_line(report)]
+
+
+def no_loop_line(report):
+    """Return that there is no loop of greenlets; None if there is one."""
+    if report["loop"] is not None:
+        return None
+    text = NO_LOOP
+    if not report["program"]:
+        text += " To see your program, name what does its imports: doctor.py -- module"
+        if report["loops_installed"]:
+            text += " (%s is installed here)" % " and ".join(report["loops_installed"])
+    return wrapped(text)
+
+
+def trial_lines(report):
+    """Yield what came of the trials of clients and of cures."""
     for row in report["clients"]:
         reason = " (%s)" % row["error"] if row["error"] else ""
         yield wrapped("%s: %s%s" % (row["client"], row["verdict"], reason))
@@ -4317,25 +5393,34 @@ def loop_lines(report):
     for row in report["cures"]:
         if row["wall_s"] is not None:
             yield wrapped("tried here: %(cure)s, %(verdict)s in %(wall_s).2f s" % row)
+
+
+def untried_line(report):
+    """Return why a loop was not tried, or is no matter; None if it was."""
+    counts = report.get("counts")
     if report.get("untried"):
         text = "%s was loaded, and could not be tried: %s. In a worker, call doctor.inside()."
-        yield wrapped(text % (report["loop"]["name"], report["untried"]))
-    elif report["loop"] and report["verdicts"]["event loop"] == DOES_NOT_APPLY:
+        return wrapped(text % (report["loop"]["name"], report["untried"]))
+    if report["loop"] and report["verdicts"]["event loop"] == DOES_NOT_APPLY:
         text = "%s has patched nothing here." % report["loop"]["name"]
         if counts and counts["connections"]:
             text += " No greenlet waited for a client: the connections were made in threads."
-        yield wrapped(text)
-    if counts:
-        for line in silence_lines(counts):
-            yield line
+        return wrapped(text)
+    return None
+
+
+def own_tls_line(report):
+    """Return what brings TLS of its own; None if nothing does."""
+    counts = report.get("counts")
     names = ", ".join(counts["own_tls"] if counts else report["own_tls"])
-    if names:
-        text = "%s: imported, and brings TLS of its own: its loads and handshakes are not counted. "
-        if counts and counts["heartbeats"]:
-            text += "A loop that it keeps waiting is seen by the heartbeat."
-        elif not counts:
-            text += "Whether it blocks the loop is told by a run alone: doctor.py run -- ..."
-        yield wrapped(text % names)
+    if not names:
+        return None
+    text = "%s: imported, and brings TLS of its own: its loads and handshakes are not counted. "
+    if counts and counts["heartbeats"]:
+        text += "A loop that it keeps waiting is seen by the heartbeat."
+    elif not counts:
+        text += "Whether it blocks the loop is told by a run alone: doctor.py run -- ..."
+    return wrapped(text % names)
 
 
 def silence_lines(counts):
@@ -4357,6 +5442,7 @@ def silence_lines(counts):
 
 
 def asyncio_lines(counts):
+    """Yield what kept a loop of asyncio or trio waiting."""
     blocked = counts["blocked"]
     loop, connections = blocked["by"], several(counts["under_loop"], "connection")
     yield wrapped("%s: %s made under a running loop" % (loop, connections))
@@ -4385,32 +5471,58 @@ def greenlet_lines(stalls):
 def count_lines(report):
     """Yield what a run counted, as lines."""
     counts = report["counts"]
+    text = trouble_of_connections(report)
+    if text:
+        yield wrapped(text)
+    yield wrapped(sentence_of_counts(counts))
+    if counts["dropped"] or counts["collected"] >= DROPPED_FROM:
+        text = "To count what is in use, the doctor had Python collect what refers to itself: that "
+        text += "alone freed %s and closed %s, of clients that the program had dropped."
+        numbers = several(counts["collected"], "context"), counts["dropped"]
+        yield wrapped(text % (numbers[0], several(numbers[1], "open connection")))
+    limit = limit_near(counts, report["share_stated"])
+    if limit is not None:
+        text = "That is about at the limit of %g %%: another run may come out otherwise."
+        text += " --share moves it." if limit == report["share_stated"] else ""
+        yield wrapped(text % limit)
+    for row in counts["clients"]:
+        yield wrapped(sentence_of_client(row))
+    ending = report["ended"]
+    if ending["raised"] or ending["why"] or ending["status"]:
+        reason = ending["raised"] or ending["why"] or "exit status %s" % ending["status"]
+        yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
+    for reason in counts["uncounted"] + counts["unprobed"]:
+        yield wrapped("Not all was counted: %s" % reason)
+
+
+def trouble_of_connections(report):
+    """Return what kept connections from being made or counted, in words; None if nothing."""
+    counts = report["counts"]
+    reasons = ["%s (%s)" % (failure, times(number)) for failure, number in counts["failures"][:3]]
     if counts["failures"] and not counts["handshakes"]:
-        reasons = [
-            "%s (%s)" % (failure, times(number)) for failure, number in counts["failures"][:3]
-        ]
         text = "No connection came through, so nothing can be told of loads. What they ended with: "
-        yield wrapped(text + ", ".join(reasons))
-    elif counts["connections"] == 0 and counts["loads"]:
-        yield wrapped(
+        return text + ", ".join(reasons)
+    if counts["connections"] == 0 and counts["loads"]:
+        return (
             "No TLS connection was made through ssl or pyOpenSSL: what was loaded served none. "
             "(Plain HTTP needs no context.)"
         )
-    elif counts["connections"] == 0:
-        yield wrapped(
+    if counts["connections"] == 0:
+        return (
             "No TLS connection was made through ssl or pyOpenSSL, so there is nothing to tell. The "
             "doctor knows %s; what brings its own TLS (pycurl, grpc) it cannot see."
-            % ", ".join(report["known_to_the_doctor"])
-        )
-    elif counts["failed"] and counts["handshakes"]:
-        reasons = [
-            "%s (%s)" % (failure, times(number)) for failure, number in counts["failures"][:3]
-        ]
-        text = "%d of %s did not come through: " % (
-            counts["failed"], several(counts["connections"], "connection"))  # fmt: skip
-        yield wrapped(text + (", ".join(reasons) or "nobody tells why"))
-    elif counts["handshakes"] == 0:
-        yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
+        ) % ", ".join(report["known_to_the_doctor"])
+    if counts["failed"] and counts["handshakes"]:
+        numbers = counts["failed"], several(counts["connections"], "connection")
+        text = "%d of %s did not come through: " % numbers
+        return text + (", ".join(reasons) or "nobody tells why")
+    if counts["handshakes"] == 0:
+        return "None of %s came through." % several(counts["connections"], "handshake")
+    return None
+
+
+def sentence_of_counts(counts):
+    """Return the counts of a run, in words."""
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
     text = "%s for %s; %d needed. " % (numbers + (min(counts["needed"], counts["connections"]),))
     if counts["loads"] > counts["needed"]:
@@ -4427,34 +5539,21 @@ def count_lines(report):
     if counts["handshakes"]:
         numbers = counts["handshake_ms"], counts["handshake_s"]
         text += " The handshakes took %.0f ms of CPU and %.2f s from begin to end." % numbers
-    yield wrapped(text)
-    if counts["dropped"] or counts["collected"] >= DROPPED_FROM:
-        text = "To count what is in use, the doctor had Python collect what refers to itself: that "
-        text += "alone freed %s and closed %s, of clients that the program had dropped."
-        numbers = several(counts["collected"], "context"), counts["dropped"]
-        yield wrapped(text % (numbers[0], several(numbers[1], "open connection")))
-    limit = limit_near(counts, report["share_stated"])
-    if limit is not None:
-        text = "That is about at the limit of %g %%: another run may come out otherwise."
-        text += " --share moves it." if limit == report["share_stated"] else ""
-        yield wrapped(text % limit)
-    for row in counts["clients"]:
-        name = row["client"] or "the program"
-        if row["through"] not in (None, row["client"]):
-            name += " (for %s)" % row["through"]
-        numbers = [several(row[key + "s"], key) for key in ("load", "connection", "context")]
-        text = "%s: %s, %s, %s" % tuple([name] + numbers)
-        text += ", at %s" % row["at"][0][0] if row["at"] else ""
-        yield wrapped(text)
-    ending = report["ended"]
-    if ending["raised"] or ending["why"] or ending["status"]:
-        reason = ending["raised"] or ending["why"] or "exit status %s" % ending["status"]
-        yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
-    for reason in counts["uncounted"] + counts["unprobed"]:
-        yield wrapped("Not all was counted: %s" % reason)
+    return text
+
+
+def sentence_of_client(row):
+    """Return what one client did, in words."""
+    name = row["client"] or "the program"
+    if row["through"] not in (None, row["client"]):
+        name += " (for %s)" % row["through"]
+    numbers = [several(row[key + "s"], key) for key in ("load", "connection", "context")]
+    text = "%s: %s, %s, %s" % tuple([name] + numbers)
+    return text + (", at %s" % row["at"][0][0] if row["at"] else "")
 
 
 def load_lines(report):
+    """Yield the lines on loads."""
     if "counts" in report:
         for line in count_lines(report):
             yield line
@@ -4491,6 +5590,7 @@ def load_lines(report):
 
 
 def http_lines(http):
+    """Yield the lines on HTTP."""
     if http["url"] is None:
         yield wrapped("not asked: --url https://... asks a server of yours")
     elif not http["clients"]:
@@ -4506,6 +5606,7 @@ def http_lines(http):
 
 
 def advice_lines(advice):
+    """Yield the lines on what to change."""
     for number, change in enumerate(advice, 1):
         yield wrapped(change["what"], "  %d. " % number)
         for name in ("remove", "add", "package", "saves", "chapter"):
@@ -4528,6 +5629,7 @@ def annotations(report):
 
 
 def escaped(text):
+    """Return a text as an annotation of GitHub's takes it."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -4560,12 +5662,13 @@ IN_A_ROW = 10
 
 
 def attach(pid, seconds, share):
-    """Return where a running process stands, read from outside: a dictionary with the looks, how
-    many of them found a greenlet blocked or a load under way, the stack that shows it, what read it
-    ("by"), and the exit status.
+    """Return where a running process stands, read from outside.
+
+    A dictionary: the looks, how many of them found a greenlet blocked or a load under way, the
+    stack that shows it, what read it ("by"), and the exit status.
     """
     if is_gone(pid):
-        raise Trouble("there is no process %d" % pid)
+        raise DoctorError("there is no process %d" % pid)
     stacks, tool = reader(pid)
     samples, busy, loop, deadline = [], 0, None, clock() + seconds
     failed, last_trouble, previous = 0, None, set()
@@ -4573,7 +5676,7 @@ def attach(pid, seconds, share):
         started = clock()
         try:
             threads = stacks()
-        except Trouble as trouble:  # perhaps because the process ran on while it was read
+        except DoctorError as trouble:  # perhaps because the process ran on while it was read
             failed, last_trouble = failed + 1, trouble
             if failed == IN_A_ROW:
                 raise
@@ -4590,7 +5693,7 @@ def attach(pid, seconds, share):
         busy += any(thread.get("active") for thread in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
     if not samples:
-        raise last_trouble or Trouble("process %d ended before anything was seen of it" % pid)
+        raise last_trouble or DoctorError("process %d ended before anything was seen of it" % pid)
     sightings = dict((sight, sum(sight in sample for sample in samples)) for sight, _, _ in SIGHTS)
     status = 2 if sightings["perhaps blocked"] >= 2 else 0
     loading = 100.0 * sightings["loading"] / max(busy, sightings["loading"], 1)
@@ -4609,9 +5712,7 @@ def attach(pid, seconds, share):
 
 
 def is_gone(pid):
-    """Return whether a process has ended; also one whose end nobody has taken note of (a
-    zombie).
-    """
+    """Return whether a process has ended, or is a zombie."""
     try:
         os.kill(pid, 0)
     except OSError as error:
@@ -4624,13 +5725,14 @@ def is_gone(pid):
 
 
 def reader(pid):
-    """Return (a function that tells the threads of a process, what it reads them with): Python
-    itself, from 3.14 on, if the process runs the same; else py-spy. Raises Trouble if there is
-    none.
+    """Return (a function that reads the threads of a process, what it reads them with).
 
-    It tells each thread's "frames", innermost first, and whether it is "active"; None for a process
-    that is gone. Nothing is executed in the process: what sys.remote_exec sends would have to wait
-    until a thread that is blocked runs on.
+    That is Python itself, from 3.14 on, if the process runs the same; else py-spy. The function
+    returns each thread's "frames", innermost first, and whether it is "active"; None for a
+    process that is gone. Nothing is executed in the process: what sys.remote_exec sends would
+    have to wait until a thread that is blocked runs on.
+
+    Raises DoctorError if there is no reader.
     """
     itself = own_reader(pid)
     if itself is not None:
@@ -4638,7 +5740,7 @@ def reader(pid):
     program = find_py_spy()
     if program is not None:
         return (lambda: stacks_of(program, pid)), "py-spy"
-    raise Trouble(
+    raise DoctorError(
         "py-spy is not here. `pip install py-spy`, then run this again, or look yourself: `py-spy "
         "dump --pid %d`, a few times. (From 3.14 on the doctor needs no py-spy, where it is run by "
         "the Python of the process, and may read it)" % pid
@@ -4658,6 +5760,7 @@ def own_reader(pid):
 
 
 def own_stacks_of(unwinder, pid):
+    """Return the threads of a process, as Python itself reads them; None if it is gone."""
     for _ in range(5):
         try:
             traces = unwinder.get_stack_trace()
@@ -4665,9 +5768,9 @@ def own_stacks_of(unwinder, pid):
         except (RuntimeError, OSError, UnicodeDecodeError) as error:  # it ran on while it was read
             if is_gone(pid):
                 return None
-            reason = told(error)
+            reason = describe(error)
     else:
-        raise Trouble("Python cannot read process %d (%s)" % (pid, reason))
+        raise DoctorError("Python cannot read process %d (%s)" % (pid, reason))
     return [
         {
             "active": is_active(pid, trace.thread_id),
@@ -4690,6 +5793,7 @@ def is_active(pid, thread):
 
 
 def find_py_spy():
+    """Return the path of py-spy; None if it is not installed."""
     folders = [os.path.dirname(os.path.abspath(sys.executable or ""))]
     folders += os.environ.get("PATH", "").split(os.pathsep)
     paths = [os.path.join(folder, name) for folder in folders for name in ("py-spy", "py-spy.exe")]
@@ -4697,6 +5801,7 @@ def find_py_spy():
 
 
 def stacks_of(program, pid):
+    """Return the threads of a process, as py-spy reads them; None if it is gone."""
     import subprocess
 
     command = [program, "dump", "--json", "--full-filenames", "--pid", str(pid)]
@@ -4708,7 +5813,7 @@ def stacks_of(program, pid):
     if is_gone(pid):
         return None
     lines = [line for line in errors.decode("utf-8", "replace").splitlines() if "rror:" in line]
-    raise Trouble(
+    raise DoctorError(
         "py-spy cannot read process %d (%s). It may need root: `sudo %s dump --pid %d`"
         % (pid, "; ".join(lines)[:200] or "it gave no reason", program, pid)
     )
@@ -4724,8 +5829,7 @@ def has_gevent(pid):
 
 
 def kind_of(thread, loop):
-    """Return what a thread's stack (its "frames", innermost first) is caught at, as in SIGHTS, or
-    None.
+    """Return what a thread is caught at, as in SIGHTS, by its stack; None if at nothing.
 
     A greenlet's stack begins with its own function. One that begins with a module is the main
     program, and no greenlet perhaps; one that begins in `threading` blocks its own thread only.
@@ -4753,6 +5857,7 @@ def kind_of(thread, loop):
 
 
 def stack_of(thread):
+    """Return a thread's stack as a value that can be compared."""
     return tuple((frame["filename"], frame["line"], frame["name"]) for frame in thread["frames"])
 
 
@@ -4770,8 +5875,10 @@ def keeps_loop(thread, loop):
 
 
 def in_greenlet(frames, files, loop):
-    """Return whether a stack is that of a greenlet: eventlet's begin in its own files, gevent's,
-    which are compiled there, with the function that was spawned.
+    """Return whether a stack is that of a greenlet.
+
+    Those of eventlet begin in its own files; those of gevent, whose files are compiled, with
+    the function that was spawned.
     """
     if "/eventlet/" in files[-1]:
         return True
@@ -4781,15 +5888,14 @@ def in_greenlet(frames, files, loop):
 
 
 def is_standard(path):
-    """Return whether a file is the standard library's ssl.py or socket.py, and none of a
-    package.
-    """
+    """Return whether a file is the standard library's ssl.py or socket.py."""
     packages = ("site-packages", "dist-packages", "/gevent/", "/eventlet/")
     ours = path.endswith(("/ssl.py", "/socket.py"))
     return ours and not any(package in path for package in packages)
 
 
 def attach_text(results):
+    """Return what `attach` found, as people read it."""
     loaded = {True: "loaded", False: "not loaded", None: "nobody can see whether it is loaded"}
     lines = ["process %(pid)d, %(looks)d looks, by %(by)s" % results]
     lines.append("  gevent: %s" % loaded[results["gevent"]])
@@ -4807,22 +5913,54 @@ def attach_text(results):
 # --------------------------------------------------------------------------------- the examination
 
 
-def examine_apart(spec):
-    """Have the program examined in a process of its own: what was found. Raises Trouble.
+class Examination(Record):
+    """What was found out about a program. `judge` makes the report of it, a dictionary."""
+
+    FIELDS = (
+        ("program", nothing, "the program, with its arguments; None: none was named"),
+        ("python", nothing, "its version"),
+        ("openssl", nothing, 'its versions: {"ssl", "pyOpenSSL", "loads" (by which it loads)}'),
+        ("provides", list, "who provides what, as `provides` tells"),
+        ("injections", list, "where pyOpenSSL was injected, as `caller` tells"),
+        ("loads_at_import", nothing, "loads of certificates in its imports; None: nobody counted"),
+        ("loops_installed", list, "the loops that patch and that are installed"),
+        ("loop", nothing, '{"name", "patched", "used" (by its own code)}; None: it has none'),
+        ("untried", nothing, "why the loop could not be tried"),
+        ("clients", list, "rows of `check_client`: whether a read of theirs blocks the loop"),
+        ("cures", list, "rows of `try_cures`"),
+        ("trap", bool, "google-auth would inject pyOpenSSL later"),
+        ("own_tls", list, "what was imported and brings TLS of its own"),
+        ("known", nothing, "the clients that the doctor knows, of those that are imported"),
+        ("loads", list, "rows of `count_loads`"),
+        ("load_ms", nothing, "[least, most] milliseconds of one load"),
+        ("certificates", nothing, "how many are loaded at once; None: nobody can tell"),
+        ("http", dict, "as `check_http` tells"),
+        ("imported_s", nothing, "how long its imports took"),
+        ("examined_s", nothing, "how long the examination took"),
+        ("counts", nothing, "of a run: a dictionary as `Counts`"),
+        ("ended", nothing, 'of a run: {"status", "why", "raised", "signal"}'),
+        ("tried", nothing, "of a run: what changes were seen to save, as `try_changes` tells"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+    OPTIONAL = ("untried", "known", "imported_s", "examined_s", "counts", "ended", "tried")
+
+
+def examine_apart(options):
+    """Return the Examination of the program, made in a process of its own. Raises DoctorError.
 
     What is asked is the first line of a file beside the server's, what was found is the last.
     """
     import shutil
 
     server, address = start_server()
-    program, path = None, os.path.join(os.path.dirname(address["ca"]), "said")
-    patience = spec["patience"] or PATIENCE_S
+    program, path = None, os.path.join(os.path.dirname(address["ca"]), "examination")
+    patience = options["patience"] or PATIENCE_S
     try:
-        needed(address)
-        spec = dict(spec, patience=patience)
+        require_listening(address)
+        options = dict(options, patience=patience)
         with open(path, "w") as file:
-            file.write(json.dumps(dict(spec, server=address, phase="start")) + "\n")
-        program = begin("--examine", path)
+            file.write(json.dumps(dict(options, server=address, phase="start")) + "\n")
+        program = spawn_self("--child-examine", path)
         server.stdin.write(("%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
         limit = clock() + patience + 1
@@ -4831,26 +5969,26 @@ def examine_apart(spec):
         with open(path) as file:
             last = json.loads(file.readlines()[-1])
         if server.poll() is not None:
-            raise Trouble(SERVER_GONE % server.returncode)
+            raise DoctorError(SERVER_GONE % server.returncode)
     except EnvironmentError as error:
         # Without the server its pipe is closed, and its folder may be gone.
         if error.errno != 32 and server.poll() is None:
             raise
-        raise Trouble(SERVER_GONE % server.wait())
+        raise DoctorError(SERVER_GONE % server.wait())
     finally:
         if program is not None:
             end_group(program.pid)
             if program.poll() is None:
                 program.kill()
             program.wait()
-        dismiss(server)
+        stop_server(server)
         shutil.rmtree(os.path.dirname(path), ignore_errors=True)  # also of a server that was killed
     if "trouble" in last:
-        raise Trouble(last["trouble"])
+        raise DoctorError(last["trouble"])
     if "phase" in last:
-        name = spec["program"] or "the examination"
-        raise Trouble(ended(name, last["phase"], program.returncode))
-    return last
+        name = options["program"] or "the examination"
+        raise DoctorError(reason_of_end(name, last["phase"], program.returncode))
+    return Examination(**last)
 
 
 SERVER_GONE = (
@@ -4859,7 +5997,7 @@ SERVER_GONE = (
 )
 
 
-def ended(name, phase, status):
+def reason_of_end(name, phase, status):
     """Return why a process that gave no answer ended, as far as its status tells."""
     moment = {"start": "before its imports", "imports": "in its imports"}
     moment = moment.get(phase, "while it was examined")
@@ -4875,38 +6013,40 @@ def ended(name, phase, status):
     return (text + " Name a module that only imports.") % (name, moment, status)
 
 
-def look(address, spec, watch=None):
-    """Examine this process: what was found, as a dictionary that `judge` reads.
+def examine_here(address, options, watch=None):
+    """Return the Examination of this process.
 
     watch: what saw the program's imports, in a process that is ours: cures may be tried there,
     libraries imported that the program has not, and loads counted, by sessions as the library
     makes them. The loopback server is none of a proxy's business, so there are no proxies for them,
     and no warnings. In a process that is not ours nothing of that is done, and nothing changed.
     """
-    started, imported, clients = clock(), imported_ways(), known_clients()
+    started, imported, clients = clock(), imported_modules(), known_clients()
     server, deadline = Server(address), clock() + ENOUGH_S
     if watch:
         os.environ.update(dict.fromkeys(("no_proxy", "NO_PROXY"), "*"))
-    with warnings.catch_warnings() if watch else nothing():
+    with warnings.catch_warnings() if watch else Unchanged():
         if watch:
             warnings.simplefilter("ignore")
-        results, blocked = try_loop(server, spec, watch, imported, False)
-        results["loads"] = check_loads(server, imported, watch, deadline) if watch else []
-        results["load_ms"] = cost_of_a_load(results, watch) if watch else None
-        results["certificates"] = certificates_of_a_load()
+        examination, blocked = try_loop(server, options, watch, imported)
+        if watch:
+            examination.loads = check_loads(server, imported, watch, deadline)
+            examination.load_ms = cost_of_a_load(examination.loads, watch)
+        examination.certificates = certificates_of_a_load()
         if watch and blocked:
-            results["cures"] = try_cures(loaded(results["loop"]["name"]), blocked, server)
-        if watch and results["loop"]:
-            results["trap"] = is_trapped()
+            examination.cures = try_cures(loaded(examination.loop["name"]), blocked, server)
+        if watch and examination.loop:
+            examination.trap = is_trapped()
     if watch:
         for name in ("no_proxy", "NO_PROXY"):
             os.environ.pop(name, None)
         os.environ.update(watch.environ)
-    results["http"] = check_http(spec["url"], imported)
-    return dict(results, known=clients, examined_s=round(clock() - started, 2))
+    examination.http = check_http(options["url"], imported)
+    examination.known, examination.examined_s = clients, round(clock() - started, 2)
+    return examination
 
 
-class nothing(object):
+class Unchanged(object):
     """A `with` block that does nothing."""
 
     def __enter__(self):
@@ -4916,61 +6056,61 @@ class nothing(object):
         pass
 
 
-def imported_ways():
-    return set(client.module for client in WAYS if loaded(client.module))
+def imported_modules():
+    """Return the modules of the clients that can be asked, of those that are imported."""
+    return set(client.module for client in clients_with_sessions() if loaded(client.module))
 
 
 def known_clients():
     """Return the names of the clients that the doctor knows and that are imported."""
     names = ("http.client", "httplib", "eventlet.green.http.client")
-    clients = set(KNOWN[name] for name in KNOWN if loaded(name) and name not in ("http", "urllib"))
+    packages = [name for name in PACKAGES if loaded(name) and name not in ("http", "urllib")]
+    clients = set(PACKAGES[name] for name in packages)
     clients |= set("http.client" for name in names if loaded(name))
     return sorted(
         clients | set("urlopen" for name in ("urllib.request", "urllib2") if loaded(name))
     )
 
 
-def try_loop(server, spec, watch, imported, over):
-    """Return (the results on the event loop, the client that is blocked or None). over: the program
-    has done its work, and nothing but cures is of interest.
-    """
+def try_loop(server, options, watch, imported):
+    """Return (an Examination with what is known of the event loop, the client that is blocked)."""
     loop, patched = find_loop()
-    results = dict(
-        program=spec["program"], python=sys.version.split()[0], openssl=openssl(),
+    examination = Examination(
+        program=options["program"], python=sys.version.split()[0], openssl=openssl(),
         provides=provides(), injections=watch.injections if watch else [],
         loads_at_import=watch and len(watch.loads),
         loops_installed=[name for name in PATCHES if is_installed(name)],
-        loop=None, cures=[], trap=False,
         own_tls=sorted(set(OWN_TLS[name] for name in OWN_TLS if loaded(name))),
     )  # fmt: skip
     by_loop = []
     if loop:
-        used = own_code_uses(loop.__name__, spec["program"])
-        results["loop"] = {"name": loop.__name__, "patched": patched, "used": used}
+        used = own_code_uses(loop.__name__, options["program"])
+        examination.loop = {"name": loop.__name__, "patched": patched, "used": used}
         by_loop = check_loop(loop, patched, server, imported, watch)
-    results["clients"] = [row for _, row in by_loop]
+    examination.clients = [row for _, row in by_loop]
     blocked = [client for client, row in by_loop if row["verdict"] == BLOCKED]
-    if over and blocked:
-        results["cures"] = try_cures(loop, blocked[0], server)
-    return results, blocked[0] if blocked else None
+    return examination, blocked[0] if blocked else None
 
 
-def look_after(spec):
-    """Return what the program has left behind at its end, in its own process, for `judge`."""
-    if find_loop()[0] and spec["server"]["https"] is None:
-        raise Trouble("the doctor cannot listen on 127.0.0.1, which its trials need")
-    results = try_loop(Server(spec["server"]), spec, None, imported_ways(), True)[0]
-    for name in ("program", "injections"):  # which the run itself knows better
-        del results[name]
-    return dict(results, known=known_clients(), certificates=certificates_of_a_load())
+def examine_end(options):
+    """Return the Examination of what the program has left behind at its end, in its process."""
+    if find_loop()[0] and options["server"]["https"] is None:
+        raise DoctorError("the doctor cannot listen on 127.0.0.1, which its trials need")
+    server = Server(options["server"])
+    examination, blocked = try_loop(server, options, None, imported_modules())
+    if blocked:  # the program has done its work: its process may be changed
+        examination.cures = try_cures(loaded(examination.loop["name"]), blocked, server)
+    examination.known, examination.certificates = known_clients(), certificates_of_a_load()
+    return examination
 
 
 def examine(path):
-    """Run the process of the examined program: read the parameters, and write lines of JSON after
-    them, the last of them the results; then end, whatever the program has left running.
+    """Run the process of the examined program, and end, whatever it has left running.
+
+    It reads the options, and writes lines of JSON after them; the last is the Examination.
     """
     with open(path) as file:
-        spec = json.loads(file.readline())
+        options = json.loads(file.readline())
     out, pid = open(path, "a"), os.getpid()
     os.dup2(2, 1)  # what the program prints is no part of the report
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -4987,18 +6127,20 @@ def examine(path):
 
     try:
         answer(phase=phase)
-        end_after(spec["patience"], TooLong)
-        if spec["program"]:
+        end_after(options["patience"], TooLongError)
+        if options["program"]:
             with watch:
-                import_program(spec["program"], spec["arguments"])
+                import_program(options["program"], options["arguments"])
         imported_s, phase = round(clock() - started, 2), "examination"
         # Whatever happens to the process that started this.
-        end_after(max(1, int(spec["patience"] - (clock() - started))))
+        end_after(max(1, int(options["patience"] - (clock() - started))))
         answer(phase=phase)
         if os.getpid() == pid:
-            answer(imported_s=imported_s, **look(spec["server"], spec, watch))
+            examination = examine_here(options["server"], options, watch)
+            examination.imported_s = imported_s
+            answer(**examination.as_dict())
     except BaseException as error:
-        answer(trouble=trouble_of(error, spec, phase))
+        answer(trouble=trouble_of(error, options, phase))
     try:
         sys.stdout.flush()
     finally:
@@ -5013,19 +6155,19 @@ def inside(stream=None, **options):
     options: url. Blocks for some seconds. Where it cannot look it says why, in a report that has
     "trouble" and the exit status 2.
     """
-    spec = dict(defaults(), program="this process", **options)
+    options = dict(defaults(), program="this process", **options)
     try:
         server, address = start_server()
         try:
-            report = judge(look(needed(address), spec), spec)
+            report = judge(examine_here(require_listening(address), options), options)
         finally:
-            dismiss(server)
-    except Trouble as trouble:
+            stop_server(server)
+    except DoctorError as trouble:
         text = trouble.args[0]
         verdicts = dict.fromkeys(("event loop", "certificate loads"), CANNOT_TELL)
-        say("doctor: %s." % text, stream)
+        print_line("doctor: %s." % text, stream)
         return {"trouble": text, "verdicts": verdicts, "exit_status": 2}
-    say(text_of(report, False), stream)
+    print_line(text_of(report, False), stream)
     return report
 
 
@@ -5039,30 +6181,8 @@ TRIED_WITHIN_S = 120
 AT_ONCE_S, MOST_ROUNDS, MOST_AT_ONCE = 0.2, 4, 50
 
 
-def closing_requests(url, trust):
-    session = loaded("requests").Session()
-    return lambda: session.get(url, headers={"Connection": "close"}).content
-
-
-def each_requests(url, trust):
-    return lambda: loaded("requests").get(url).content
-
-
-def kept_requests(url, trust):
-    session = loaded("requests").Session()
-    return lambda: session.get(url).content
-
-
-def with_places(url, size):
-    """Return a function that fetches with a Session whose pool has this many places."""
-    requests = loaded("requests")
-    session = requests.Session()
-    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
-    return lambda: session.get(url).content
-
-
 def in_threads(fetch, number):
-    """Return a function that has a number of threads fetch at once, and returns the answers."""
+    """Return a function that has some threads fetch at once and returns their answers."""
     import threading
 
     answers = []
@@ -5081,307 +6201,137 @@ def in_threads(fetch, number):
     return ask_all
 
 
-def each_niquests(url, trust):
-    quiet = {"revocation_configuration": None}
-    return lambda: loaded("niquests").Session(**quiet).get(url, verify=trust).content
+def try_changes(examination, address):
+    """Return {client: what the change was seen to save} for clients that repeat their loads.
 
-
-def kept_niquests(url, trust):
-    session = loaded("niquests").Session(revocation_configuration=None)
-    return lambda: session.get(url, verify=trust).content
-
-
-def clients_of(httpx):
-    """Return a row of CHANGES, for httpx or httpx2."""
-
-    def new_client(url, trust):
-        return lambda: loaded(httpx).get(url).content
-
-    def kept_client(url, trust):
-        client = loaded(httpx).Client()
-        return lambda: client.get(url).content
-
-    return httpx, new_client, kept_client
-
-
-def awaiting_clients_of(httpx):
-    """Return the same with clients that await, several at once. (As Python 2.7 has to be able to
-    read it.)
+    For contexts that the program makes itself, under ITS_OWN. A value: {"connections",
+    "at_once" (as many as in the run), "now": {"loads", "cpu_ms"}, "then": the same, "with" (the
+    client that made them: another if the doctor does not know the program's)}. What could not
+    be tried is left out.
     """
-
-    def new_clients(url, trust, number):
-        wait = waiting()
-
-        def fetch():
-            clients = [loaded(httpx).AsyncClient() for _ in range(number)]
-            try:
-                return [reply.content for reply in wait(gathered([c.get(url) for c in clients]))]
-            finally:
-                wait(gathered([client.aclose() for client in clients]))
-
-        return fetch
-
-    def kept_client(url, trust, number):
-        wait, client = waiting(), loaded(httpx).AsyncClient()
-
-        def fetch():
-            replies = wait(gathered([client.get(url) for _ in range(number)]))
-            return [reply.content for reply in replies]
-
-        return fetch
-
-    return httpx, new_clients, kept_client
-
-
-def gathered(awaitables):
-    """Return what waits for all of some that can be awaited."""
-    import asyncio
-
-    class All(object):
-        def __await__(self):
-            return asyncio.gather(*awaitables).__await__()
-
-    return asyncio.wait_for(All(), None)
-
-
-def waiting():
-    """Return a function that waits for what can be awaited, on a loop of its own."""
-    import asyncio
-
-    return asyncio.new_event_loop().run_until_complete
-
-
-def each_urllib3(url, trust):
-    options = {"cert_reqs": "CERT_REQUIRED", "ca_certs": trust}
-    return lambda: loaded("urllib3").PoolManager(**options).request("GET", url).data
-
-
-def kept_urllib3(url, trust):
-    import ssl
-
-    pool = loaded("urllib3").PoolManager(ssl_context=ssl.create_default_context(cafile=trust))
-    return lambda: pool.request("GET", url).data
-
-
-def each_httplib2(url, trust):
-    return lambda: loaded("httplib2").Http(ca_certs=trust).request(url)[1]
-
-
-def kept_httplib2(url, trust):
-    http = loaded("httplib2").Http(ca_certs=trust)
-    return lambda: http.request(url)[1]
-
-
-def with_http_client(url, **options):
-    client = loaded("httplib" if PY2 else "http.client")
-    _, _, place, path = url.split("/", 3)
-
-    def fetch():
-        connection = client.HTTPSConnection(place, **options)
-        try:
-            connection.request("GET", "/" + path)
-            return connection.getresponse().read()
-        finally:
-            connection.close()
-
-    return fetch
-
-
-def each_http_client(url, trust):
-    return with_http_client(url)
-
-
-def each_urlopen(url, trust):
-    return lambda: loaded("urllib2" if PY2 else "urllib.request").urlopen(url).read()
-
-
-def kept_urlopen(url, trust):
-    import ssl
-
-    context, module = ssl.create_default_context(), loaded("urllib2" if PY2 else "urllib.request")
-    return lambda: module.urlopen(url, context=context).read()
-
-
-def each_tornado(url, trust):
-    return with_tornado(url, ca_certs=trust)
-
-
-def kept_tornado(url, trust):
-    import ssl
-
-    return with_tornado(url, ssl_options=ssl.create_default_context(cafile=trust))
-
-
-def with_tornado(url, **options):
-    import asyncio
-
-    loop, client = asyncio.new_event_loop(), loaded("tornado.httpclient").AsyncHTTPClient
-    # As Python 2.7 has to be able to read it: without `async def`.
-    asyncio.set_event_loop(loop)
-    return lambda: loop.run_until_complete(fetched(client, url, options)).body
-
-
-def fetched(client, url, options):
-    return client().fetch(url, **options)
-
-
-def botocores(url, trust, clients={}):  # noqa: B006
-    """Return a function that fetches with one client that is kept: if the server closes each
-    connection, it loads for each. (To make a client takes longer than a load, so it is made once,
-    and priced in neither.)
-    """
-    place, folder, name = url.rsplit("/", 2)
-    if place not in clients:
-        config = loaded("botocore.config").Config(
-            signature_version=loaded("botocore").UNSIGNED, s3={"addressing_style": "path"}
-        )
-        options = dict(endpoint_url=place, region_name="us-east-1", verify=trust, config=config)
-        clients[place] = loaded("botocore.session").get_session().create_client("s3", **options)
-    clients[place].close()  # what it kept before; it goes on
-    return lambda: clients[place].get_object(Bucket=folder, Key=name)["Body"].read()
-
-
-def each_context(url, trust):
-    import ssl
-
-    return lambda: with_http_client(url, context=ssl.create_default_context(cafile=trust))()
-
-
-def one_context(url, trust):
-    import ssl
-
-    return with_http_client(url, context=ssl.create_default_context(cafile=trust))
-
-
-HTTP_CLIENT = "httplib" if PY2 else "http.client"
-#: Of each client: (its module, as the program does it, with the change).
-CHANGES = {
-    "requests": ("requests", each_requests, kept_requests),
-    "niquests": ("niquests", each_niquests, kept_niquests),
-    "httpx": clients_of("httpx"),
-    "httpx2": clients_of("httpx2"),
-    "urllib3": ("urllib3", each_urllib3, kept_urllib3),
-    "httplib2": ("httplib2", each_httplib2, kept_httplib2),
-    "tornado": ("tornado.httpclient", each_tornado, kept_tornado),
-    "botocore": ("botocore.session", botocores, botocores),
-    "http.client": (HTTP_CLIENT, each_http_client, one_context),
-    "urlopen": ("urllib2" if PY2 else "urllib.request", each_urlopen, kept_urlopen),
-    "connection-close": ("requests", closing_requests, kept_requests),
-}
-#: Of those that await.
-AWAITING = {"httpx": awaiting_clients_of("httpx"), "httpx2": awaiting_clients_of("httpx2")}
-#: Of all others, whose contexts are those of `ssl`: a context for each connection, and one for all.
-CONTEXTS = (HTTP_CLIENT, each_context, one_context)
-
-
-def try_changes(results, address):
-    """Return {client: what the change was seen to save} for each client that repeats its loads; for
-    contexts that the program makes itself, under ITS_OWN.
-
-    A value: {"connections", "at_once" (as many as in the run), "now": {"loads", "cpu_ms"}, "then":
-    the same, "with" (the client that made them: another where the doctor does not know the
-    program's)}. Left out is whatever could not be tried.
-    """
-    tried, late = {}, any(row["by"] == "truststore" for row in results["provides"])
-    for row in results["counts"]["clients"]:
+    tried, late = {}, any(row["by"] == "truststore" for row in examination.provides)
+    for row in examination.counts["clients"]:
         client = row["client"] or ITS_OWN
         n = min(MOST_AGAIN, row["connections"] or row["loads"])  # none, over plain HTTP
         repeats = row["loads"] - row["needed"] >= 2 and n >= 2
-        shared = client in ("requests", "botocore") and is_shared(row, results["counts"])
+        shared = client in ("requests", "botocore") and is_shared(row, examination.counts)
         keeps = row["kept"] or shared
-        is_known = client in CHANGES or [module for module, _ in row["by"]] == ["ssl"]
-        spec = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
-        spec.update(late=late, awaits=2 * row["awaits"] > row["loads"])
-        spec.update(wanted=min(at_once(row), MOST_AT_ONCE))
+        is_known = client_named(client).trial or [module for module, _ in row["by"]] == ["ssl"]
+        trial = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
+        awaits = bool(client_named(client).awaiting_trial) and 2 * row["awaits"] > row["loads"]
+        trial.update(late=late, awaits=awaits)
+        trial.update(wanted=min(at_once(row), MOST_AT_ONCE))
         if client == "requests" and row["closed"].get("program", 0) >= 2:
-            try_one(tried, dict(spec, client="connection-close", rounds=n, wanted=1))
+            try_one(tried, dict(trial, client="connection-close", rounds=n, wanted=1, awaits=False))
         if repeats and is_known and not keeps and client not in tried:
-            try_one(tried, dict(spec, client=client, rounds=n))
+            try_one(tried, dict(trial, client=client, rounds=n))
         places = row["wanted"].get("full", 0)
         if repeats and client == "requests" and "full" in wanting(row) and places <= MOST_AGAIN:
-            spec = dict(spec, wanted=places, size=row["size"]["full"])
+            trial = dict(trial, wanted=places, size=row["size"]["full"])
             rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // places))
-            try_one(tried, dict(spec, client="larger-pool", rounds=rounds))
+            try_one(tried, dict(trial, client="larger-pool", rounds=rounds, awaits=False))
     return tried
 
 
-def try_one(tried, spec):
+def try_one(tried, trial):
     """Add to what was tried what came of one trial, if it came to something."""
     import time
 
-    path = os.path.join(spec["address"]["folder"], "trial")
+    path = os.path.join(trial["address"]["folder"], "trial")
     with open(path, "w") as file:
-        file.write(json.dumps(spec))
+        file.write(json.dumps(trial))
     environ, deadline = dict(os.environ, no_proxy="*", NO_PROXY="*"), clock() + TRIED_WITHIN_S
     with open(os.devnull, "w") as nowhere:
-        process = begin("--try", path, environ=environ, stdout=nowhere, stderr=nowhere)
+        process = spawn_self("--child-try", path, environ=environ, stdout=nowhere, stderr=nowhere)
     while process.poll() is None and clock() < deadline:
         time.sleep(0.01)
     if process.poll() is None:
         process.kill()
     if process.wait() == 0:
         with open(path) as file:
-            tried[spec["client"]] = json.loads(file.read())
+            tried[trial["client"]] = json.loads(file.read())
 
 
 def try_change(path):
     """Run one trial, as its process; return the exit status, 0 if it came to something."""
     with open(path) as file:
-        spec = json.loads(file.read())
-    events = []
-    probes = Probes(events.append).install()
-    changes, number = AWAITING if spec["awaits"] else CHANGES, spec["wanted"]
-    module, repeating, keeping = changes.get(spec["client"], CONTEXTS)
-    kinds, rounds = ("last", "kept"), spec["rounds"]
-    if spec["client"] == "larger-pool":
-        module, kinds = "requests", ("kept", "kept")
-        repeating = lambda url, _: with_places(url, spec["size"])  # noqa: E731
-        keeping = lambda url, _: with_places(url, number)  # noqa: E731
-    elif number > 1:
-        rounds = max(1, min(MOST_ROUNDS, rounds // number))
-    trust = bundle(spec["trust"], spec["address"]["folder"])
-    if trust is None or not bring(module):
+        trial = json.loads(file.read())
+    result = measure_trial(trial)
+    if result is None:
         return 1
-    if spec["late"] and bring("truststore"):  # as in the program
-        loaded("truststore").inject_into_ssl()
-    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
-        os.environ[name] = trust
-    answer_s = AT_ONCE_S if number > 1 else 0
-    url = "https://%s:%d/%s/last" % (HOST, spec["address"]["https"], answer_s)
-    result = {"connections": rounds * number, "at_once": number, "with": spec["client"]}
-    if spec["client"] not in CHANGES and module == HTTP_CLIENT:
-        result["with"] = "http.client"
-    # The first of each is not counted: it brings what is imported late.
-    for name, prepare, kind in zip(("", "", "now", "then"), (repeating, keeping) * 2, kinds * 2):
-        del events[:]
-        started_ms = process_ms()
-        if spec["awaits"] and changes is AWAITING and spec["client"] in AWAITING:
-            fetch = prepare(url.replace("last", kind), trust, number)
-        else:
-            fetch = prepare(url.replace("last", kind), trust)
-            fetch = in_threads(fetch, number) if number > 1 else fetch
-        for _ in range(rounds if name else 1):
-            answers = fetch()
-            answers = answers if isinstance(answers, list) else [answers]
-            if any(json.loads(reply.decode("ascii"))["trial"] != kind for reply in answers):
-                return 1
-        loads = sum(event["is"] == "load" for event in events)
-        result[name] = {"loads": loads, "cpu_ms": round(process_ms() - started_ms, 1)}
-    probes.remove()
-    del result[""]
-    if result["then"]["loads"] >= result["now"]["loads"] and (
-        number == 1 or spec["client"] in ("larger-pool", "connection-close")
-    ):
+    has_to_save = trial["wanted"] == 1 or trial["client"] in ("larger-pool", "connection-close")
+    if has_to_save and result["then"]["loads"] >= result["now"]["loads"]:
         return 1
     with open(path, "w") as file:
         file.write(json.dumps(result))
     return 0
 
 
+def measure_trial(trial):
+    """Return what came of a trial, as in `try_changes`; None if it could not be made."""
+    events = []
+    probes = Probes(events.append).install()
+    number, rounds, kinds = trial["wanted"], trial["rounds"], ("last", "kept")
+    module, repeating, keeping = trial_functions(trial)
+    if trial["client"] == "larger-pool":
+        kinds = ("kept", "kept")
+    elif number > 1:
+        rounds = max(1, min(MOST_ROUNDS, rounds // number))
+    trust = bundle(trial["trust"], trial["address"]["folder"])
+    if trust is None or not try_import(module):
+        return None
+    if trial["late"] and try_import("truststore"):  # as in the program
+        loaded("truststore").inject_into_ssl()
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
+        os.environ[name] = trust
+    url = "https://%s:%d/%s/" % (HOST, trial["address"]["https"], AT_ONCE_S if number > 1 else 0)
+    result = {"connections": rounds * number, "at_once": number, "with": trial["client"]}
+    if (module, repeating, keeping) == CONTEXTS:
+        result["with"] = "http.client"
+
+    def measure(prepare, kind, rounds):
+        """Return what some rounds took, or None if a reply was another than the one asked for."""
+        del events[:]
+        started_ms = process_ms()
+        fetch = fetcher(trial, prepare, url + kind, trust)
+        for _ in range(rounds):
+            replies = fetch()
+            replies = replies if isinstance(replies, list) else [replies]
+            if any(json.loads(reply.decode("ascii"))["trial"] != kind for reply in replies):
+                return None
+        loads = sum(event["is"] == "load" for event in events)
+        return {"loads": loads, "cpu_ms": round(process_ms() - started_ms, 1)}
+
+    functions = list(zip((repeating, keeping), kinds))
+    # The first of each is not counted: it brings what is imported late.
+    first = [measure(prepare, kind, 1) for prepare, kind in functions]
+    result["now"], result["then"] = [measure(prepare, kind, rounds) for prepare, kind in functions]
+    probes.remove()
+    return None if None in first + [result["now"], result["then"]] else result
+
+
+def trial_functions(trial):
+    """Return (module, function that loads again, function that does not), as `Client.trial`."""
+    if trial["client"] == "connection-close":
+        return CLOSING
+    if trial["client"] == "larger-pool":
+        sizes = (trial["size"], trial["wanted"])
+        functions = [lambda url, _, size=size: with_places(url, size) for size in sizes]
+        return ("requests",) + tuple(functions)
+    client = client_named(trial["client"])
+    return (client.awaiting_trial if trial["awaits"] else client.trial) or CONTEXTS
+
+
+def fetcher(trial, prepare, url, trust):
+    """Return a function that fetches, as many times at once as in the run."""
+    number = trial["wanted"]
+    if trial["awaits"]:
+        return prepare(url, trust, number)
+    return in_threads(prepare(url, trust), number) if number > 1 else prepare(url, trust)
+
+
 def bundle(trust, folder):
-    """Return a file of the certificates that the program loaded, and the doctor's; None if
-    unknown.
-    """
+    """Return a file of the certificates that the program loaded, and the doctor's, or None."""
     if trust == "system":
         import ssl
 
@@ -5401,32 +6351,11 @@ def bundle(trust, folder):
 #: More than a program has threads, or hosts.
 PLACES = 1000
 
-# What is applied stands in for a line of the program: it does what the line would do, from outside.
-
-
-def keep_connections(module):
-    """Have sessions of requests share one pool of connections, as one session that is kept would.
-    An adapter of the program's own stays as it is.
-    """
-    adapter, pools = module.HTTPAdapter, {}
-    original, leave = adapter.init_poolmanager, adapter.close
-
-    def init_poolmanager(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        if type(self) is adapter:
-            key = os.getpid(), args, tuple(sorted(kwargs.items()))  # no child takes ours
-            self.poolmanager = pools.setdefault(key, self.poolmanager)
-
-    def close(self):
-        if type(self) is not adapter:
-            leave(self)
-
-    adapter.init_poolmanager, adapter.close = init_poolmanager, close
-
 
 def keep_all_connections(module):
-    """Give pools of requests a place for every connection, as a larger one would have, and keep
-    those to every host. An adapter of the program's own stays as it is.
+    """Give pools of requests a place for every connection, and keep those to every host.
+
+    An adapter of the program's own stays as it is.
     """
     adapter = module.HTTPAdapter
     original = adapter.init_poolmanager
@@ -5437,76 +6366,6 @@ def keep_all_connections(module):
         original(self, connections, maxsize, block=block, **options)
 
     adapter.init_poolmanager = init_poolmanager
-
-
-def one_of_each(function):
-    """Return a function that makes a context once for each set of arguments and each process."""
-    contexts, lock = {}, {}
-
-    def make_once(*args, **kwargs):
-        import threading  # not before the program has the chance to patch it
-
-        key = os.getpid(), args, tuple(sorted(kwargs.items()))
-        try:
-            hash(key)
-        except TypeError:  # what cannot be compared
-            return function(*args, **kwargs)
-        with lock.setdefault(os.getpid(), threading.Lock()):
-            if key not in contexts:
-                contexts[key] = function(*args, **kwargs)
-            return contexts[key]
-
-    return make_once
-
-
-def one_context_of_httpx(module):
-    module.create_ssl_context = one_of_each(module.create_ssl_context)
-
-
-def one_context_of_ssl(module):
-    module._create_default_https_context = one_of_each(module._create_default_https_context)
-
-
-def one_context_of_httplib2(module):
-    module._build_ssl_context = one_of_each(module._build_ssl_context)
-
-
-def one_context_of_tornado(module):
-    """Give requests that name the same certificates one context."""
-    kind, contexts = module._HTTPConnection, {}
-    original = kind._get_ssl_options
-
-    def _get_ssl_options(self, scheme):
-        request = self.request
-        if scheme != "https" or request.ssl_options is not None:
-            return original(self, scheme)
-        key = (
-            os.getpid(),
-            request.validate_cert,
-            request.ca_certs,
-            request.client_cert,
-            request.client_key,
-        )
-        if key not in contexts:
-            contexts[key] = original(self, scheme)
-        return contexts[key]
-
-    kind._get_ssl_options = _get_ssl_options
-
-
-def one_client_of_botocore(module):
-    """Have clients with the same settings share one pool of connections, as one that is kept
-    would.
-    """
-    kind, managers = module.URLLib3Session, {}
-    original = kind.__init__
-
-    def __init__(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        key = os.getpid(), repr(args), repr(sorted(kwargs.items()))
-        self._manager = managers.setdefault(key, self._manager)
-
-    kind.__init__, kind.close = __init__, lambda self: None
 
 
 def one_context_of_a_line(module):
@@ -5523,31 +6382,8 @@ def one_context_of_a_line(module):
     module.create_default_context = create_default_context
 
 
-def one_context_of_pools(module):
-    """Give pools that the program makes by itself one context for each file of certificates."""
-    import ssl
-
-    context = one_of_each(ssl.create_default_context)
-    needs = "ssl_context cert_file ca_cert_dir ca_cert_data ssl_version".split()
-    verifies = (None, ssl.CERT_REQUIRED, "CERT_REQUIRED", "REQUIRED")
-
-    def with_context(kind):
-        original = kind.__init__
-
-        def __init__(self, *args, **options):
-            caller = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
-            plain = options.get("cert_reqs") in verifies and not any(map(options.get, needs))
-            if caller not in ("requests", "urllib3") and plain:
-                options["ssl_context"] = context(cafile=options.pop("ca_certs", None))
-            original(self, *args, **options)
-
-        kind.__init__ = __init__
-
-    with_context(module.PoolManager)
-    with_context(module.HTTPSConnectionPool)
-
-
 def no_injection(module):
+    """Have pyOpenSSL's injection do nothing."""
     module.inject_into_urllib3 = lambda: None
 
 
@@ -5562,20 +6398,11 @@ def no_closing(module):
     kind.putheader = putheader
 
 
-#: What can be applied: its module, when that has been imported.
+#: What can be applied beside what the records of clients have: its module, when that is imported.
 APPLIED = {
-    "requests": {"requests.adapters": keep_connections},
     "larger-pool": {"requests.adapters": keep_all_connections},
     "connection-close": {"http.client": no_closing, "httplib": no_closing},
-    "httpx": {"httpx._config": one_context_of_httpx},
-    "httpx2": {"httpx2._config": one_context_of_httpx},
-    "httplib2": {"httplib2": one_context_of_httplib2},
-    "tornado": {"tornado.simple_httpclient": one_context_of_tornado},
-    "botocore": {"botocore.httpsession": one_client_of_botocore},
     ITS_OWN: {"ssl": one_context_of_a_line},
-    "http.client": {"ssl": one_context_of_ssl},
-    "urlopen": {"ssl": one_context_of_ssl},
-    "urllib3": {"urllib3.poolmanager": one_context_of_pools},
     "injected": {
         "urllib3.contrib.pyopenssl": no_injection,
         "requests.packages.urllib3.contrib.pyopenssl": no_injection,
@@ -5583,11 +6410,16 @@ APPLIED = {
 }
 
 
+def change_named(name):
+    """Return {module: function that changes it} of one change, named as its client or as itself."""
+    return APPLIED.get(name) or client_named(name).applied
+
+
 def to_apply(changes):
     """Return {module: function that changes it} of the names of some changes."""
     by_module = {}
     for name in changes:
-        for module, change in APPLIED.get(name, {}).items():
+        for module, change in change_named(name).items():
             by_module.setdefault(module, []).append(change)
 
     def all_of(functions):
@@ -5604,11 +6436,12 @@ def apply_first(changes):
 
 
 def changes_in(report):
-    """Return the names of the changes that a report asks for and that can be applied: clients,
-    "injected", and loops that are to patch.
+    """Return the names of the changes that a report asks for and that can be applied.
+
+    They are clients, "injected", and loops that are to patch.
     """
     ids = [change["id"] for change in report["advice"]]
-    changes = [name for name in ill_clients(report) if name in APPLIED]
+    changes = [name for name in ill_clients(report) if change_named(name)]
     if any(
         change["id"] == "larger-pool" and "requests" in change["add"] for change in report["advice"]
     ):
@@ -5638,19 +6471,22 @@ def ill_clients(report):
 
 
 def its_own(row):
-    """Return what contexts are called that no client makes: those that the program's own lines
-    make, by create_default_context, can be made once from outside.
+    """Return what contexts are called that no client makes.
+
+    Those that the program's own lines make, by create_default_context, can be made once from
+    outside.
     """
     return ITS_OWN if row["default"] == row["contexts"] else "the program's other contexts"
 
 
 def run_again(report, run):
-    """Return what came out when the program ran again with what its report asks for, beside what
-    was promised: {"changes", "left" (clients that cannot be changed from outside), "why" (nothing
-    ran, or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises": rows of
-    {"client", "promised", "loads"}, "kept" (None: none was made)}.
+    """Return what came out when the program ran again with what its report asks for.
 
-    run: a function of the changes that makes the second report.
+    A dictionary: "changes", "left" (clients that cannot be changed from outside), "why"
+    (nothing ran, or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises":
+    rows of {"client", "promised", "loads"}, "kept" (None: no promise was made).
+
+    run: makes the second report, given the changes.
     """
     result, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
     result["left"] = sorted(set(ill_clients(report)) - set(changes))
@@ -5663,7 +6499,7 @@ def run_again(report, run):
             "the doctor cannot make this change from outside: make it, and run the doctor again"
         )
         return dict(result, why=reason if keeps or report["advice"] else "nothing is to be changed")
-    say("running the program again, with the change (%s)" % ", ".join(changes))
+    print_line("running the program again, with the change (%s)" % ", ".join(changes))
     second = run(changes)
     for name in ("loads", "cpu_ms"):
         result[name] = [report["counts"][name], second["counts"][name]]
@@ -5698,6 +6534,7 @@ def by_client(report):
 
 
 def again_lines(comparison):
+    """Yield the lines of a report on the second run."""
     if comparison["left"] and comparison["changes"]:
         text = "%s: cannot be changed from outside, so nothing is promised."
         yield wrapped(text % ", ".join(comparison["left"]))
@@ -5756,44 +6593,46 @@ finally:
 """
 
 
-def run_apart(spec):
-    """Run the program in a process of its own, as its user would: what was found. Raises Trouble.
-    With "changes" in what is asked, these are applied to it, as `again` has them.
+def run_apart(options):
+    """Return the Examination of a run of the program in a process of its own. Raises DoctorError.
+
+    It runs as its user would start it; with "changes" among the options, with these, as `again` has
+    them.
 
     What it prints goes to standard error: standard output is the report's.
     """
     server, address = start_server()
     folder, program = address["folder"], None
-    signals, handlers = hear()  # before there is a program that could be left behind
+    signals, handlers = catch_signals()  # before there is a program that could be left behind
     events = os.path.join(folder, "events")
     try:
-        path = os.path.join(folder, "spec")
+        path = os.path.join(folder, "options")
         with open(path, "w") as file:
-            children = in_children(folder, events, [str(change) for change in spec["changes"]])
-            file.write(json.dumps(dict(spec, server=address, events=events, children=children)))
+            children = in_children(folder, events, [str(change) for change in options["changes"]])
+            file.write(json.dumps(dict(options, server=address, events=events, children=children)))
         environ = dict(os.environ)
-        program = begin("--run", path, environ=environ, stdout=2)
+        program = spawn_self("--child-run", path, environ=environ, stdout=2)
         server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
-        reason, number = wait_for(program, spec["patience"], signals)
-        hear_no_more(handlers)
+        reason, number = wait_for(program, options["patience"], signals)
+        restore_signals(handlers)
         last = read_events(events)
         if reason:
             end_those(set(event["pid"] for event in last) - set([program.pid]))
         if number and not any(event["is"] in TELLS for event in last):
-            raise Trouble(INTERRUPTED, 128 + number)
-        results = found_in(last, spec, program.returncode, reason)
-        results["ended"]["signal"] = number
-        may_try = address["https"] and not spec["changes"]
-        if may_try and verdict_on(results["counts"], spec["share"]) == REPEATED:
-            results["tried"] = try_changes(results, address)
-        return results
+            raise DoctorError(INTERRUPTED, 128 + number)
+        examination = examination_of(last, options, program.returncode, reason)
+        examination.ended["signal"] = number
+        may_try = address["https"] and not options["changes"]
+        if may_try and verdict_on(examination.counts, options["share"]) == REPEATED:
+            examination.tried = try_changes(examination, address)
+        return examination
     finally:
-        hear_no_more(handlers)
+        restore_signals(handlers)
         if program is not None and program.poll() is None:
             program.kill()
             program.wait()
-        dismiss(server)
+        stop_server(server)
         import shutil
 
         for _ in range(100):  # what was ended just now may write for another moment
@@ -5839,28 +6678,34 @@ def is_there(pid):
         return False
 
 
-def hear():
-    """Note the signals that would end the doctor. Returns the list of those that came, and the
-    handlers that were there before.
+def catch_signals():
+    """Note the signals that would end the doctor.
+
+    Returns the list of those that came, and the handlers that were there before.
     """
     signals = []
     numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
     numbers = [
         number for number in numbers if number and signal.getsignal(number) != signal.SIG_IGN
     ]
-    handler = lambda number, _: signals.append(number)  # noqa: E731
-    return signals, [(number, signal.signal(number, handler)) for number in numbers]
+
+    def note(number, _):
+        signals.append(number)
+
+    return signals, [(number, signal.signal(number, note)) for number in numbers]
 
 
-def hear_no_more(handlers):
+def restore_signals(handlers):
+    """Put back the handlers that `catch_signals` returned."""
     for number, handler in handlers:
         signal.signal(number, handler)
 
 
 def wait_for(program, patience, signals):
-    """Wait until the program has ended. A signal that would end the doctor ends it; a second one
-    ends it at once. signals: see `hear`. Returns why it ended before its time, or None, and the
-    number of the signal, or None.
+    """Wait until the program has ended; return (why before its time, the signal's number).
+
+    None for either if there is none. A signal that would end the doctor ends the program; a
+    second one ends it at once. signals: see `catch_signals`.
     """
     limit = clock() + patience if patience else None
     reason, kill_at, passed = None, None, 0
@@ -5898,35 +6743,38 @@ def read_events(path):
     return events
 
 
-def found_in(events, spec, status, reason):
-    """Return what `judge` reads, of a run that has ended with a status, or for a reason."""
-    results = dict(
-        program=" ".join([spec["program"]] + spec["arguments"]), python=None, openssl=None,
-        provides=[], injections=[], loads_at_import=None, loops_installed=[], loop=None,
-        clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None, own_tls=[],
+def examination_of(events, options, status, reason):
+    """Return the Examination of a run that has ended with a status, or for a reason."""
+    examination = Examination(
+        program=" ".join([options["program"]] + options["arguments"]),
         http={"url": None, "offers": None, "clients": [], "requests": 0},
-    )  # fmt: skip
-    tried = False
+    )
+    by_kind = {}
     for event in events:
-        if event["is"] == "trouble":
-            raise Trouble(event["why"])
-        if event["is"] == "found":
-            results.update(event["found"])
-            tried = True
-    counts = counted(events)
-    raised = [event["why"] for event in events if event["is"] == "raised"]
-    results["injections"] = counts.pop("injections")
-    results["ended"] = {"status": status, "why": reason, "raised": raised[0] if raised else None}
-    loops = sorted(set(event["name"] for event in events if event["is"] == "loop"))
-    untried = [event["why"] for event in events if event["is"] == "untried"]
-    if loops and not results["loop"]:
+        by_kind.setdefault(event["is"], []).append(event)
+    if "trouble" in by_kind:
+        raise DoctorError(by_kind["trouble"][0]["why"])
+    for event in by_kind.get("found", []):
+        for name in set(event["found"]) - set(["program", "injections", "http"]):
+            setattr(examination, name, event["found"][name])
+    counts = count_events(events)
+    raised = [event["why"] for event in by_kind.get("raised", [])]
+    examination.injections = counts.pop("injections")
+    examination.counts = counts
+    examination.ended = {"status": status, "why": reason, "raised": raised[0] if raised else None}
+    loops = sorted(set(event["name"] for event in by_kind.get("loop", [])))
+    if loops and not examination.loop:
         # It is in a process that ended too early, or in a child.
-        reason = "it is in a process that the program started" if tried else "the program was ended"
-        results["loop"] = {"name": loops[0], "patched": None, "used": True}
-        results["untried"] = untried[0] if untried else reason
-    if results["python"] is None:
-        results.update(python=sys.version.split()[0], openssl={"ssl": "", "loads": ""})
-    return dict(results, counts=counts)
+        reason = "the program was ended"
+        if "found" in by_kind:
+            reason = "it is in a process that the program started"
+        untried = [event["why"] for event in by_kind.get("untried", [])]
+        examination.loop = {"name": loops[0], "patched": None, "used": True}
+        examination.untried = untried[0] if untried else reason
+    if examination.python is None:
+        examination.python = sys.version.split()[0]
+        examination.openssl = {"ssl": "", "loads": ""}
+    return examination
 
 
 # In the process of the program, and in those that it starts.
@@ -5981,18 +6829,18 @@ def count_here(path, changes=()):
 def run_program(path):
     """Run the program, as its process, and then look at its event loop, if it has one."""
     with open(path) as file:
-        spec = json.loads(file.read())
-    probes, pid = count_here(spec["events"], spec["changes"]), os.getpid()
+        options = json.loads(file.read())
+    probes, pid = count_here(options["events"], options["changes"]), os.getpid()
     status = 0
     try:
-        run = prepared(spec)
-    except Trouble as trouble:
+        run = prepare_run(options)
+    except DoctorError as trouble:
         probes.note("trouble", why=trouble.args[0])
         return 2
-    os.environ["PYTHONPATH"] = str(spec["children"])
+    os.environ["PYTHONPATH"] = str(options["children"])
     probes.note("start")
     try:
-        apply_first(spec["changes"])
+        apply_first(options["changes"])
         run()
     except SystemExit as error:
         status = error.code
@@ -6004,7 +6852,7 @@ def run_program(path):
         while isinstance(getattr(inner, "exceptions", None), tuple):  # a group tells who waited
             inner = inner.exceptions[0]
         innermost = trace if inner is error else inner.__traceback__
-        probes.note("raised", why="%s, at %s" % (told(inner), place_of(innermost)))
+        probes.note("raised", why="%s, at %s" % (describe(inner), place_of(innermost)))
         if not PY2:
             value = value.with_traceback(trace)
         sys.excepthook(kind, value, trace)
@@ -6014,15 +6862,16 @@ def run_program(path):
     started_ms = process_ms()
     try:
         probes.active = False
-        probes.note("found", found=look_after(spec))
+        probes.note("found", found=examine_end(options).as_dict())
     except BaseException as error:
-        probes.note("untried", why=told(error))
+        probes.note("untried", why=describe(error))
     probes.active = True
     probes.note("trial", ms=process_ms() - started_ms)
     return status
 
 
 def is_ours(trace):
+    """Return whether a traceback's frame is of the doctor, or of what runs a program."""
     path = trace.tb_frame.f_code.co_filename
     return path == OWN_FILE or path.startswith("<frozen") or os.path.basename(path) == "runpy.py"
 
@@ -6040,41 +6889,58 @@ def place_of(trace):
     return (own_places or places)[-1]
 
 
-def prepared(spec):
-    """Return a function that runs the program as Python would; sys.argv and sys.path are ready for
-    it.
+def prepare_run(options):
+    """Return a function that runs the program as Python would; sys.argv and sys.path are ready.
 
-    Raises Trouble for what cannot be run.
+    Raises DoctorError for what cannot be run.
     """
-    name, arguments = spec["program"], list(spec["arguments"])
+    name, arguments = options["program"], list(options["arguments"])
     if PY2:  # whose command lines are bytes
         name, arguments = name.encode("utf-8"), [argument.encode("utf-8") for argument in arguments]
-    path = name if os.path.exists(name) else None
-    if path is None and not spec["module"] and os.sep not in name:
-        path = console_script(name)
-    folder = os.getcwd()
-    if path is not None and not spec["module"]:
-        path = os.path.abspath(path)
-        is_whole = os.path.isdir(path) or is_archive(path)
-        folder = path if is_whole else os.path.dirname(os.path.realpath(path))
-    if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
-        sys.path[0] = folder
-    elif folder == path:
-        sys.path.insert(0, folder)
-    for module_name in OWN_IMPORTS:
-        if os.path.exists(os.path.join(folder, module_name + ".py")):
-            sys.modules.pop(module_name, None)
-    kept.append(sys.modules["__main__"])
+    path = None if options["module"] else path_of(name)
+    folder = os.getcwd() if path is None else folder_of(path)
+    prepare_imports(folder, folder == path)
+    held_modules.append(sys.modules["__main__"])
     main = type(sys)("__main__")
-    main.__builtins__ = kept[0].__builtins__
+    main.__builtins__ = held_modules[0].__builtins__
     main.__spec__ = main.__loader__ = None
-    if spec["module"] or path is None:
+    if path is None:
         sys.argv = [name] + arguments
-        return module_run(name, main, spec["module"])
+        return prepare_module(name, main)
     sys.argv = [name if path == os.path.abspath(name) else path] + arguments
     if folder == path:
         sys.modules["__main__"] = main
         return lambda: run_as_main("__main__", False)
+    return prepare_script(path, main)
+
+
+def path_of(name):
+    """Return the absolute path of a script or of a console script; None if there is none."""
+    path = name if os.path.exists(name) else None
+    if path is None and os.sep not in name:
+        path = console_script(name)
+    return None if path is None else os.path.abspath(path)
+
+
+def folder_of(path):
+    """Return what a program's imports are looked for in first; an archive is a folder itself."""
+    is_whole = os.path.isdir(path) or is_archive(path)
+    return path if is_whole else os.path.dirname(os.path.realpath(path))
+
+
+def prepare_imports(folder, is_whole):
+    """Have the program's imports be looked for in a folder first, as Python has."""
+    if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
+        sys.path[0] = folder
+    elif is_whole:
+        sys.path.insert(0, folder)
+    for module_name in OWN_IMPORTS:
+        if os.path.exists(os.path.join(folder, module_name + ".py")):
+            sys.modules.pop(module_name, None)
+
+
+def prepare_script(path, main):
+    """Return a function that runs a script as a module. Raises DoctorError if it is none."""
     try:
         with open(path, "rb") as file:
             text = file.read()
@@ -6083,7 +6949,7 @@ def prepared(spec):
         if isinstance(error, SyntaxError):
             error.__traceback__ = None  # of the line, and not of the doctor, as Python tells it
             sys.excepthook(type(error), error, None)
-        raise Trouble("%s is no program of this Python (%s)" % (short(path), told(error)))
+        raise DoctorError("%s is no program of this Python (%s)" % (short(path), describe(error)))
     main.__file__ = path
     sys.modules["__main__"] = main
 
@@ -6094,16 +6960,14 @@ def prepared(spec):
 
 
 #: So that Python 2.7 does not empty what the doctor's functions need.
-kept = []
+held_modules = []
 
 
-def module_run(name, main, is_module):
-    """Return a function that runs a module as `python -m` does, or calls
-    `package.module:function`.
-    """
+def prepare_module(name, main):
+    """Return a function that runs a module as `python -m` does, or calls module:function."""
     module, colon, function = name.partition(":")
-    if not re_name(module) or (colon and not re_name(function)):
-        raise Trouble(
+    if not match_name(module) or (colon and not match_name(function)):
+        raise DoctorError(
             "there is no program %r: name a script, a console script, -m and a module, or "
             "package.module:function (of standard input: /dev/stdin)" % readable(name)
         )
@@ -6128,13 +6992,15 @@ def module_run(name, main, is_module):
     return call
 
 
-def re_name(text):
+def match_name(text):
+    """Return whether a text is a name with dots, as a match or None."""
     import re
 
     return re.match(r"[^\W\d]\w*(\.[^\W\d]\w*)*$", text)
 
 
 def run_as_main(module, alter):
+    """Run a module as __main__."""
     import runpy
 
     try:
@@ -6167,7 +7033,7 @@ def console_script(name):
             if head.startswith(b"#!") and b"python" in head:
                 return path
             if not head.startswith(b"#!"):
-                raise Trouble(
+                raise DoctorError(
                     "%s is no Python program, and the doctor counts in Python alone: name the "
                     "script itself" % readable(path)
                 )
@@ -6177,7 +7043,7 @@ def console_script(name):
 # ------------------------------------------------------------------------------ what --json prints
 
 
-#: Numbers of `counted`.
+#: Numbers of `Counts`.
 COUNTS = (
     "processes contexts sessions pools open loads needed connections handshakes failed peak "
     "under_loop again cpu_ms compiled_ms load_ms spare_ms share again_share alive context_mib"
@@ -6251,58 +7117,79 @@ def schema():
 
 
 def parse(arguments):
-    """Return the command line as a dictionary like `defaults`. Raises Trouble."""
+    """Return the options of a command line, as `defaults` has them. Raises DoctorError."""
+    options, words = defaults(), list(arguments)
+    if "--" in words:
+        words, program = words[: words.index("--")], words[words.index("--") + 1 :]
+        words = take_program(options, words, program)
+    if words[:1] == ["run"]:
+        raise DoctorError("run needs a program: doctor.py run -- program.py arguments")
+    if words[:1] == ["attach"]:
+        if not "".join(words[1:2]).isdigit():
+            raise DoctorError("attach needs the number of a process: doctor.py attach PID")
+        options["attach"], words = int(words[1]), words[2:]
+    take_options(options, words)
+    if options["again"] and not options["run"]:
+        raise DoctorError("--again is for a run: doctor.py run --again -- program.py")
+    return options
+
+
+def take_program(options, words, program):
+    """Put the program, which is what follows --, into the options; return the other words."""
+    if not program:
+        raise DoctorError("after -- comes a module or a script")
+    if words[:1] == ["run"]:
+        options["run"], words = True, words[1:]
+        options["python"], program = without_python(program)
+        if program[0] == "-m":
+            options["module"], program = True, program[1:]
+    if not program:
+        raise DoctorError("after -m comes a module")
+    options["program"], options["arguments"] = program[0], program[1:]
+    return words
+
+
+def take_options(options, words):
+    """Put what the words of a command line ask for into the options."""
     import getopt
 
-    spec, options = defaults(), list(arguments)
-    if "--" in options:
-        options, program = options[: options.index("--")], options[options.index("--") + 1 :]
-        if not program:
-            raise Trouble("after -- comes a module or a script")
-        if options[:1] == ["run"]:
-            spec["run"], options = True, options[1:]
-            spec["python"], program = without_python(program)
-            if program[0] == "-m":
-                spec["module"], program = True, program[1:]
-        if not program:
-            raise Trouble("after -m comes a module")
-        spec["program"], spec["arguments"] = program[0], program[1:]
-    if options[:1] == ["run"]:
-        raise Trouble("run needs a program: doctor.py run -- program.py arguments")
-    if options[:1] == ["attach"]:
-        if not "".join(options[1:2]).isdigit():
-            raise Trouble("attach needs the number of a process: doctor.py attach PID")
-        spec["attach"], options = int(options[1]), options[2:]
     try:
         names = ["json", "github", "again", "url=", "fail-on="] + [name + "=" for name in NUMBERS]
-        chosen, rest = getopt.getopt(options, "", names)
+        chosen, rest = getopt.getopt(words, "", names)
     except getopt.GetoptError as error:
-        raise Trouble(str(error))
+        raise DoctorError(str(error))
     if rest:
-        raise Trouble("%r is not known; a program is named after --" % rest[0])
+        raise DoctorError("%r is not known; a program is named after --" % rest[0])
     for option, text in chosen:
-        name, wants = option[2:], "an address that begins with https://"
+        name = option[2:]
         try:
-            if name in NUMBERS:
-                kind, _, limit = NUMBERS[name]
-                wants = "a number above 0, up to %d" % limit
-                value = 0 < kind(text) <= limit and kind(text)
-            elif name == "fail-on":
-                wants = "what exits with 1: " + ", ".join(sorted(FAILS))
-                name, value = "fail_on", text.split(",")
-                value = set(value) <= set(FAILS) and value
-            else:
-                value = name in ("json", "github", "again") or (
-                    text.startswith(("https://", "http://")) and parts_of(text)[0] and text
-                )
+            value, wants = value_of(name, text)
         except ValueError:
-            value = None
+            value, wants = None, wants_of_number(name)
         if not value:
-            raise Trouble("%s takes %s" % (option, wants))
-        spec[name] = value
-    if spec["again"] and not spec["run"]:
-        raise Trouble("--again is for a run: doctor.py run --again -- program.py")
-    return spec
+            raise DoctorError("%s takes %s" % (option, wants))
+        options[name.replace("-", "_")] = value
+
+
+def value_of(name, text):
+    """Return (the value of an option, or what is no value; what it takes, in words)."""
+    if name in NUMBERS:
+        kind, _, limit = NUMBERS[name]
+        return 0 < kind(text) <= limit and kind(text), wants_of_number(name)
+    if name == "fail-on":
+        names = text.split(",")
+        return set(names) <= set(FAILS) and names, "what exits with 1: " + ", ".join(sorted(FAILS))
+    if name == "url":
+        is_address = text.startswith(("https://", "http://")) and parts_of(text)[0]
+        return is_address and text, "an address that begins with https://"
+    return True, ""
+
+
+def wants_of_number(name):
+    """Return what an option takes that is a number; of another, what an address is."""
+    if name not in NUMBERS:
+        return "an address that begins with https://"
+    return "a number above 0, up to %d" % NUMBERS[name][2]
 
 
 def without_python(program):
@@ -6316,17 +7203,18 @@ def without_python(program):
     return next((path for path in paths if os.access(path, os.X_OK)), None), program[1:]
 
 
-def other_python(spec):
-    """Return the Python that runs the program of a run, if that is another than this one, or None:
-    the one that is named, or that of a console script.
+def other_python(options):
+    """Return the Python that runs the program of a run, if that is another than this one.
+
+    It is the one that is named, or that of a console script; else None.
     """
-    python = spec["python"]
-    if python is None and not spec["module"]:
+    python = options["python"]
+    if python is None and not options["module"]:
         try:
-            path = spec["program"] if os.path.isfile(spec["program"]) else None
-            with open(path or console_script(spec["program"]) or os.devnull, "rb") as file:
+            path = options["program"] if os.path.isfile(options["program"]) else None
+            with open(path or console_script(options["program"]) or os.devnull, "rb") as file:
                 line = file.readline(300)
-        except (EnvironmentError, Trouble):
+        except (EnvironmentError, DoctorError):
             return None
         match = re.match(b"#! *(/[^ ]*python[0-9.]*) *\n", line)
         python = match.group(1).decode("utf-8") if match else None
@@ -6342,58 +7230,84 @@ def other_python(spec):
     return None if is_same else python
 
 
+#: What this file does in the processes that it starts: never typed by a person.
+CHILD_COMMANDS = {
+    "--child-serve": lambda _: serve(),
+    "--child-examine": lambda words: examine(words[0]),
+    "--child-try": lambda words: try_change(words[0]),
+    "--child-run": lambda words: run_child(words),
+}
+#: The program's own Python was started for this command line.
+CHOSEN = "--child-chosen"
+
+
+def run_child(words):
+    """Run the program; what it compiles is kept, as it would be without the doctor."""
+    sys.dont_write_bytecode = False
+    return run_program(words[0])
+
+
 def main(arguments):
+    """Run a command line; return the exit status."""
     sys.dont_write_bytecode = True
-    if arguments[:1] == ["--serve"]:
-        return serve()
-    if arguments[:1] == ["--examine"]:
-        examine(arguments[1])
-    if arguments[:1] == ["--try"]:
-        return try_change(arguments[1])
-    if arguments[:1] == ["--run"]:
-        sys.dont_write_bytecode = False
-        return run_program(arguments[1])
-    if arguments[:1] in (["-h"], ["--help"]):
+    command = "".join(arguments[:1])
+    if command in CHILD_COMMANDS:
+        return CHILD_COMMANDS[command](arguments[1:])
+    if command in ("-h", "--help"):
         print(__doc__.strip())
-        return 0
-    if arguments[:1] == ["--version"]:
+    elif command == "--version":
         print("doctor %s, Python %s" % (VERSION, sys.version.split()[0]))
-        return 0
-    if arguments[:1] == ["--schema"]:
+    elif command == "--schema":
         print(json.dumps(schema(), indent=1, sort_keys=True))
-        return 0
-    spec, chosen = None, arguments[:1] == ["--chosen"]
+    else:
+        return report_on(arguments)
+    return 0
+
+
+def report_on(arguments):
+    """Do what a command line asks for, and print its report; return the exit status."""
+    options, is_chosen = None, arguments[:1] == [CHOSEN]
     try:
-        spec = parse(arguments[1:] if chosen else arguments)
-        if spec["run"] and not chosen and other_python(spec):
+        options = parse(arguments[1:] if is_chosen else arguments)
+        if options["run"] and not is_chosen and other_python(options):
             sys.stdout.flush()
-            python = other_python(spec)
-            os.execv(python, [python, OWN_FILE, "--chosen"] + list(arguments))
-        if spec["attach"] is None:
-            report = judge((run_apart if spec["run"] else examine_apart)(spec), spec)
-            if spec["again"]:
-                run = lambda changes: judge(run_apart(dict(spec, changes=changes)), spec)  # noqa: E731
-                report["again"] = run_again(report, run)
-            plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
-            text = text_of(report, sys.stdout.isatty() and not plain)
-        else:
-            report = attach(spec["attach"], spec["seconds"], spec["share"])
-            text = attach_text(report)
-    except (Trouble, KeyboardInterrupt) as trouble:
+            python = other_python(options)
+            os.execv(python, [python, OWN_FILE, CHOSEN] + list(arguments))
+        report, text = attach_to(options) if options["attach"] is not None else examined(options)
+    except (DoctorError, KeyboardInterrupt) as trouble:
         text = trouble.args[0] if trouble.args else "interrupted; nothing is left running"
-        text += "" if spec else ". --help says more"
+        text += "" if options else ". --help says more"
         status = trouble.args[1] if len(trouble.args) > 1 else 2
-        spec, report = spec or defaults(), {"trouble": text, "exit_status": status}
-    if spec["github"]:
+        options, report = options or defaults(), {"trouble": text, "exit_status": status}
+    if options["github"]:
         for line in annotations(report):
-            say(line, sys.stderr if spec["json"] else sys.stdout)
-    if spec["json"]:
+            print_line(line, sys.stderr if options["json"] else sys.stdout)
+    if options["json"]:
         print(json.dumps(dict(report, version=VERSION), sort_keys=True))
     elif "trouble" in report:
-        say("doctor: %s." % text.rstrip("."))
+        print_line("doctor: %s." % text.rstrip("."))
     else:
-        say(text, sys.stdout)
+        print_line(text, sys.stdout)
     return report["exit_status"]
+
+
+def attach_to(options):
+    """Return (the report on a running process, its text)."""
+    report = attach(options["attach"], options["seconds"], options["share"])
+    return report, attach_text(report)
+
+
+def examined(options):
+    """Return (the report on a program that is run or imported, its text)."""
+    report = judge((run_apart if options["run"] else examine_apart)(options), options)
+    if options["again"]:
+
+        def run(changes):
+            return judge(run_apart(dict(options, changes=changes)), options)
+
+        report["again"] = run_again(report, run)
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return report, text_of(report, sys.stdout.isatty() and not plain)
 
 
 def start():

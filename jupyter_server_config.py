@@ -12,8 +12,10 @@ from casebook import places
 
 
 def as_committed(model: dict, **_: object) -> None:
-    """Leave out what JupyterLab writes into each notebook that it only opens, which Python runs it:
-    git would show the notebook as changed."""
+    """Leave out what JupyterLab writes into each notebook that it only opens.
+
+    It notes which Python runs the notebook, so that git would show it as changed.
+    """
     if model["type"] == "notebook" and model.get("content"):
         its = model["content"]["metadata"]
         if "language_info" in its:
@@ -21,8 +23,10 @@ def as_committed(model: dict, **_: object) -> None:
 
 
 def without_news(_: object, page_config: dict) -> dict:
-    """Leave out what asks whoever opens JupyterLab whether she wants news of it; it asks whatever
-    the server says of news."""
+    """Leave out what asks each new user of JupyterLab whether she wants news of it.
+
+    It asks whatever the server says of news.
+    """
     page_config.setdefault("disabledExtensions", []).append(
         "@jupyterlab/apputils-extension:announcements"
     )

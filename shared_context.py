@@ -144,16 +144,20 @@ class SharedContextAdapter(requests.adapters.HTTPAdapter):
     """
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        """Make the pools as requests does, and have them share."""
         super().init_poolmanager(*args, **kwargs)
         _share(self.poolmanager)
 
     def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
+        """Make the pools of a proxy as requests does, and have them share."""
         return _share(super().proxy_manager_for(*args, **kwargs))
 
 
 def install() -> None:
-    """Let every HTTPAdapter that is made from now on share: those of new sessions, of
-    requests.get() and its like, and mounted ones, such as HTTPAdapter(max_retries=3).
+    """Let every HTTPAdapter that is made from now on share its contexts.
+
+    Those of new sessions, of requests.get() and its like, and mounted ones, such as
+    HTTPAdapter(max_retries=3).
     """
     global _installed
     _installed = True
@@ -236,8 +240,9 @@ def _and_share(method: Any) -> Callable[..., Any]:
 
 
 def _share(manager: Any) -> Any:
-    """Have the https connections of a pool manager (or a proxy's) borrow from now on, if its pools
-    are urllib3's own; return it.
+    """Have the https connections of a pool manager borrow from now on; return the manager.
+
+    A proxy's manager, too. Nothing is done unless its pools are urllib3's own.
     """
     pools = getattr(manager, "pool_classes_by_scheme", None)
     if pools is None or UNKNOWN or isinstance(pools, _PoolClasses):
@@ -262,8 +267,10 @@ class _PoolClasses(UserDict):  # type: ignore[type-arg]
 
 
 class _Chosen:
-    """The class of a pool's connections. Looked up each time, since tools that record and replay
-    exchange that of urllib3's pools, for a while or for good; theirs stay as they are.
+    """The class of a pool's connections.
+
+    It is looked up each time, since tools that record and replay exchange that of urllib3's
+    pools, for a while or for good; theirs stay as they are.
     """
 
     def __get__(self, pool: Any, kind: type) -> Any:
@@ -342,8 +349,10 @@ _NO_MATTER = ("__dict__", "__weakref__", "__warningregistry__")
 
 
 def _makers() -> list[Any]:
-    """Return all that makes a fresh context, as it is now: urllib3's functions and variables, and
-    the classes of contexts. Code that replaces one of them gets other contexts.
+    """Return all that makes a fresh context, as it is now.
+
+    That is urllib3's functions and variables, and the classes of contexts. Code that replaces
+    one of them gets other contexts.
     """
     makers = [getattr(owner, name, None) for owner, name, _ in _CODE]
     for owner in (_ssl, *_ssl.SSLContext.__mro__[:-1]):
@@ -430,7 +439,7 @@ def _ciphers() -> str | None:
     return getattr(_ssl, "DEFAULT_CIPHERS", None) if _release(_versions[1]) < (2,) else None
 
 
-class _OwnContext(Exception):
+class _OwnContext(Exception):  # noqa: N818, RUF100  # a reason, no error
     """Why a connection makes its own context; few different ones, since they are counted."""
 
 
@@ -538,8 +547,10 @@ class _Loan:
 
 
 def _is_raised_here(error: OSError) -> bool:
-    """Return whether the system or OpenSSL raised this in this file, and not in somebody else's
-    function: that may be a time limit, called by a signal in the middle of a load.
+    """Return whether the system or OpenSSL raised this error in this file.
+
+    If it was raised in somebody else's function, it may be a time limit, called by a signal in
+    the middle of a load.
     """
     trace: Any = error.__traceback__
     while trace.tb_next:
@@ -583,8 +594,9 @@ _RLock: Any = _thread.RLock
 
 
 class _Slot:
-    """The place of the contexts of one recipe. Its lock is held while its files are loaded, and no
-    other is.
+    """The place of the contexts of one recipe.
+
+    Its lock is held while its files are loaded, and no other is.
     """
 
     def __init__(self, makers: list[Any], lent: tuple[Any, ...] | None = None) -> None:
@@ -642,8 +654,9 @@ def _lend(recipe: _Way, makers: list[Any]) -> Any:
 
 
 def _fitting(slot: _Slot, fingerprints: list[bytes]) -> Any:
-    """Return the slot's context, if its files hold the same and its settings are as they were when
-    it was made: code that went round its seal may keep it.
+    """Return the slot's context, if its files and its settings are as they were when it was made.
+
+    Code that went round its seal may keep it.
     """
     lent = slot.lent
     if lent and lent[0] == fingerprints and lent[2] == _settings_of(lent[1]):
@@ -668,8 +681,10 @@ def _settings_of(context: Any) -> tuple[Any, ...]:
 
 
 def _read(recipe: _Way) -> list[bytes]:
-    """Return what the files of a recipe hold. They are read each time: a process that may no longer
-    read one must not use what was read then, and a file may change without its times.
+    """Return what the files of a recipe hold.
+
+    They are read each time: a process that may no longer read one must not use what was read
+    then, and a file may change without its times.
     """
     texts = []
     for path in recipe.paths:
@@ -689,8 +704,9 @@ def _read(recipe: _Way) -> list[bytes]:
 
 @contextlib.contextmanager
 def _copies(texts: Sequence[bytes]) -> Iterator[Iterator[str]]:
-    """Yield the paths of files that hold exactly this, for OpenSSL to load: a file, and where its
-    path leads, may change meanwhile.
+    """Yield the paths of files that hold exactly this, for OpenSSL to load.
+
+    A file, and where its path leads, may change meanwhile.
     """
     with contextlib.ExitStack() as opened:
         names = []
@@ -824,9 +840,11 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    """Keep what was loaded, if no other thread of the parent could hold a lock of OpenSSL's at the
-    moment of the fork; else leave it, and do not free it, since freeing takes locks too. Never
-    keep a client certificate: the child may have been forked to have fewer rights.
+    """Keep in a forked child what was loaded, or leave it.
+
+    It is kept if no other thread of the parent could hold a lock of OpenSSL's at the moment of
+    the fork. Else it is left and not freed, since freeing takes locks too. A client certificate
+    is never kept: the child may have been forked to have fewer rights.
     """
     global _slots, _guard, _single_threaded, _process
     slots = {

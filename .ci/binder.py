@@ -150,8 +150,9 @@ class Session:
 
 
 def ran(session: Session, notebook: str) -> str:
-    """How a notebook's findings came out there, in words. Failed where one came out otherwise, or
-    the notebook did not run to its end.
+    """How a notebook's findings came out there, in words.
+
+    Failed where one came out otherwise, or the notebook did not run to its end.
     """
     try:
         printed = session.printed(f"NOTEBOOK = {notebook!r}\n{CODE}")
@@ -201,6 +202,7 @@ def drawn(text: str, works: bool = False) -> str:
 
 
 def main(arguments: list[str]) -> None:
+    """Run the command that the arguments name."""
     match arguments:
         case ["pin", image]:
             print(f"{TAG}: {pin(image)}")

@@ -1,11 +1,12 @@
-"""Counts what the tests of a bare machine skipped, by the reason, and fails on any reason that is
-not named here: python .ci/skipped.py tests.xml
+"""Count what the tests of a bare machine skipped, by the reason: python .ci/skipped.py tests.xml.
+
+Fails on any reason that is not named here.
 """
 
 import re
 import sys
-import xml.etree.ElementTree as xml
 from collections import Counter
+from xml.etree import ElementTree
 
 #: What a machine may lack, as the tests say it.
 MAY_LACK = (
@@ -24,7 +25,7 @@ MAY_LACK = (
 
 def main(report: str) -> int:
     """How many were skipped for what, on standard output; 1 if a reason is not named above."""
-    cases = xml.parse(report).iter("testcase")
+    cases = ElementTree.parse(report).iter("testcase")
     skipped = [
         (case.get("name"), re.sub(r"^\S+ (?=needs Python)", "a stack ", found.get("message")))
         for case in cases

@@ -6,10 +6,10 @@ from casebook.cases.fetching import modes as modes
 from casebook.cases.fetching import server as server
 from casebook.cases.fetching import trust as trust
 from casebook.cases.fetching import turns as turns
-from casebook.cases.fetching.measure import measure as measure
-from casebook.cases.fetching.measure import observe as observe
-from casebook.cases.fetching.measure import recorded as recorded
 from casebook.cases.fetching.probes import steps as steps
+from casebook.cases.fetching.runs import measure as measure
+from casebook.cases.fetching.runs import observe as observe
+from casebook.cases.fetching.runs import recorded as recorded
 from casebook.cases.products import doctor as doctor
 from casebook.cases.products import shared_context as shared_context
 from casebook.charts import listings as listings

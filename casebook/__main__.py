@@ -1,3 +1,5 @@
+"""Run the command line: python -m casebook."""
+
 import sys
 
 from casebook.cli import main

@@ -83,8 +83,9 @@ def require_colour(name: str) -> str:
 
 
 def colour_of(stack: str, client: str = "") -> str:
-    """Return the name in COLOURS of a stack's or a client's colour, the same in every chapter; if
-    none was chosen, the name from which `name_or_spare` derives one.
+    """Return the name in COLOURS of a stack's or a client's colour, the same in every chapter.
+
+    If none was chosen, it is the name from which `name_or_spare` derives one.
     """
     if choice := choice_for(words.RUN, (stack, client)):
         return choice

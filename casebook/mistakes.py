@@ -33,8 +33,9 @@ _SEVERAL = (Iterable, Sequence, list)
 
 
 def for_readers(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function that chapters call: say in one sentence what is wrong with the arguments,
-    or that the cell was stopped.
+    """Decorate a function that chapters call, so that a mistake is one sentence.
+
+    The sentence says what is wrong with the arguments, or that the cell was stopped.
 
     Numbers, texts, and lists of them are compared with the function's annotations; a parameter that
     is "one or several" is not an empty list. It raises UsageError. A KeyboardInterrupt goes on,
@@ -62,27 +63,52 @@ def check(
     kwargs: Mapping[str, Any],
 ) -> None:
     """Raise UsageError if these arguments make no sense."""
-    expected = parameters.parameters
-    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in expected.values()):
-        for name in kwargs.keys() - expected.keys():
-            near = get_close_matches(name, expected, 1, 0.4)
-            advice = f"did you mean {near[0]}?" if near else f"there is {', '.join(expected)}"
-            raise UsageError(f"{_name(function)} knows no {name}=; {advice}")
+    known, takes_any = _known(function, parameters)
+    for name in () if takes_any else kwargs.keys() - known.keys():
+        near = get_close_matches(name, known, 1, 0.4)
+        advice = f"did you mean {near[0]}?" if near else f"there is {', '.join(known)}"
+        raise UsageError(f"{_name(function)} knows no {name}=; {advice}")
     try:
         bound = parameters.bind(*args, **kwargs)
     except TypeError as error:
         raise UsageError(f"{_name(function)} is called as {_name(function)}{_plain(parameters)}: "
                          f"{error}") from None  # fmt: skip
-    hints = typing.get_type_hints(function)
-    for name, value in bound.arguments.items():
-        kind = expected[name].kind
-        if kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL):
-            continue
+    for name, value in {**bound.arguments, **kwargs}.items():
+        if name in known:
+            _check_value(name, value, known[name])
+
+
+def _known(
+    function: Callable[..., Any], parameters: inspect.Signature
+) -> tuple[dict[str, Any], bool]:
+    """Return the types of all parameters by name, and whether it takes any other name as well.
+
+    Of **options that are annotated as Unpack[Options], the TypedDict has the names.
+    """
+    hints, known, takes_any = typing.get_type_hints(function), {}, False
+    for name, parameter in parameters.parameters.items():
         hint = hints.get(name, Any)
-        if not _fits(value, hint):
-            raise UsageError(f"{name} is {_short(value)}; give {' or '.join(_words(hint))}")
-        if _is_one_or_several(hint) and isinstance(value, Sequence) and not len(value):
-            raise UsageError(f"{name} is {_short(value)}: give one at least")
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            known[name] = Any if parameter.kind is parameter.VAR_POSITIONAL else hint
+        elif typing.get_origin(hint) is typing.Unpack:
+            known |= typing.get_type_hints(typing.get_args(hint)[0])
+        else:
+            takes_any = True
+    return known, takes_any
+
+
+def _check_value(name: str, value: Any, hint: Any) -> None:
+    """Raise UsageError if an argument is of no type that its parameter takes."""
+    if not _fits(value, hint):
+        raise UsageError(f"{name} is {_short(value)}; give {' or '.join(_words(hint))}")
+    if _is_one_or_several(hint) and isinstance(value, Sequence) and not len(value):
+        raise UsageError(f"{name} is {_short(value)}: give one at least")
+
+
+def check_range(name: str, value: float, low: float, high: float, unit: str = "") -> None:
+    """Raise UsageError, which names the range, if a number is out of it."""
+    if not low <= value <= high:  # also refuses NaN
+        raise UsageError(f"{name} is {value:,}{unit}; choose {low:,g} to {high:,g}")
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -24,10 +24,10 @@ from casebook import places, stacks
 from casebook.cases import bookstore, certificates, handshakes, loop, patients
 from casebook.cases.bookstore.abilities import abilities
 from casebook.cases.fetching import analysis
-from casebook.cases.fetching.measure import measure
+from casebook.cases.fetching.runs import measure
 from casebook.errors import CasebookError, RunFailed, UsageError
 from casebook.laboratory import measurements
-from casebook.pages import upstream as pages
+from casebook.pages import upstream_page as pages
 from casebook.stacks import environments, locks
 
 #: Whether a verdict is true, and the counts that show it.
@@ -116,13 +116,13 @@ def _of_pip(stack: str) -> Outcome:
     return _handshakes(stack, "httpx-default")
 
 
-def _each_handshake(stack: str) -> Outcome:
-    rows = certificates.handshakes.measure(n=7, repeats=1).set_index("context")
+def _each_handshake(_stack: str) -> Outcome:
+    rows = certificates.connection_costs.measure(n=7, repeats=1).set_index("context")
     loads = int(rows.loc["truststore", "loads"])
     return loads == 7, f"{loads} loads for 7 connections that share a context"
 
 
-def _unpatched(stack: str) -> Outcome:
+def _unpatched(_stack: str) -> Outcome:
     verdict, _ = patients.measured_of(patients.every()["geventhttpclient"])
     return verdict == analysis.SERIAL, f"over HTTPS it is {verdict}"
 
@@ -381,8 +381,7 @@ def newest(verdict: Verdict, allowed: str = "", prerelease: bool = False) -> str
 
 
 def find_turn(verdict: Verdict, turned: str) -> str:
-    """Return the first release for which a verdict is no longer true, given one for which it is
-    not.
+    """Return the first release for which a verdict no longer holds, given a later one.
 
     It goes down release by release, to the newest one that the table calls true.
     """

@@ -207,8 +207,9 @@ def join(words: Iterable[str]) -> str:
 
 
 def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Group second words by their first ones, in order of appearance: verdicts and the stacks of
-    each.
+    """Group second words by their first ones, in order of appearance.
+
+    The words are verdicts and the stacks of each.
     """
     groups: dict[str, list[str]] = {}
     for first, second in pairs:
@@ -226,3 +227,21 @@ def capital(text: str) -> str:
 def times(factor: float) -> str:
     """Format a factor as a reader says it: "9.6 times", "96 times"."""
     return f"{number(factor, 2) if factor < 100 else f'{factor:.0f}'} times"
+
+
+#: Small numbers as a sentence has them.
+_NUMERALS = "no one two three four five six seven eight nine ten eleven twelve".split()
+
+
+def numeral(count: int) -> str:
+    """Return a count as it stands in a sentence: "eight", "30"."""
+    return _NUMERALS[count] if 0 <= count < len(_NUMERALS) else f"{count:,}"
+
+
+def out_of(count: int, total: int, nouns: str) -> str:
+    """Return how many of several, as a person says it: "both Pythons", "six of the seven cures"."""
+    if count == total > 1:
+        return f"both {nouns}" if total == 2 else f"all {numeral(total)} {nouns}"
+    if count == 0:
+        return f"{'neither' if total == 2 else 'none'} of the {numeral(total)} {nouns}"
+    return f"{numeral(count)} of the {numeral(total)} {nouns}"

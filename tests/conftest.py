@@ -90,8 +90,9 @@ def engine(request):
 
 
 class Wrong(Handler):
-    """Right answers, except for page 1: it is not found at /a, gets page 7's answer at /b, and
-    nothing but a closed connection at /c.
+    """Right answers, except for page 1.
+
+    It is not found at /a, gets page 7's answer at /b, and nothing but a closed connection at /c.
     """
 
     def do_GET(self):
@@ -165,8 +166,9 @@ def locks_of_our_own(monkeypatch, tmp_path):
 
 @pytest.fixture
 def no_old_pythons(monkeypatch, tmp_path):
-    """A machine on which only the Python that runs this can be found, and none is required: its
-    home is this empty folder, and all that is on its PATH will be in `bin` there.
+    """A machine on which only the Python that runs this can be found, and none is required.
+
+    Its home is this empty folder, and all that is on its PATH will be in `bin` there.
     """
     names = ("PYENV_ROOT", "MAMBA_ROOT_PREFIX", "CONDA_PREFIX", "CONDA_EXE", "CASEBOOK_REQUIRE")
     for name in names:

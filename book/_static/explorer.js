@@ -325,7 +325,7 @@
     all.before(ask);
   }
 
-  /* The explorer: `data` as casebook/charts/explorer.py makes it. Its form holds what is chosen.
+  /* The explorer: `data` as casebook/charts/explorer_form.py makes it. Its form holds what is chosen.
    * It asks for a guess before it shows a run, and the run before stays behind it. */
   function explore(root, {delay, order, parts, runs, stall, steps, ...data}) {
     const listed = new Intl.ListFormat("en-GB");

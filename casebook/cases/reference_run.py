@@ -6,20 +6,21 @@ from typing import Any
 
 from casebook import stacks
 from casebook.cases import patients
-from casebook.cases.bookstore import visits
-from casebook.cases.certificates import counts, handshakes, loading
+from casebook.cases.bookstore import timed_visits
+from casebook.cases.certificates import connection_costs, counts, loading
 from casebook.cases.fetching import (
+    bindings,
     explorer,
     modes,
     near_limit,
     trust,
     verdicts_under_load,
 )
-from casebook.cases.fetching.measure import measure_runs, observe
+from casebook.cases.fetching.runs import measure_runs, observe
 from casebook.cases.many import large
 from casebook.cases.patients import working
 from casebook.errors import UsageError
-from casebook.laboratory import decisions, machines, measurements, reference
+from casebook.laboratory import decisions, machine_files, measurements, reference
 from casebook.stacks import digests
 from casebook.words import LIVE
 
@@ -86,12 +87,10 @@ NOTE = (
 
 
 def _loading() -> None:
-    """Measure what of chapter 10 has to stand in where a Python, a C compiler, valgrind or Linux is
-    missing.
-    """
+    """Measure what chapter 10 shows in place of a missing Python, C compiler, valgrind or Linux."""
     frames = {
         "loads": loading.measure(list(loading.RECORDED), loading.RECORDED, decisions.LOOKS[0]),
-        "handshakes": handshakes.measure(repeats=modes.FULL.repeats),
+        "handshakes": connection_costs.measure(repeats=modes.FULL.repeats),
         "instructions": counts.record(),
     }
     for kind, rows in frames.items():
@@ -102,8 +101,9 @@ def _loading() -> None:
 #: What is measured beside the runs and observations: name -> what measures it.
 APART: dict[str, Callable[[], object]] = {
     "loading": _loading,
-    "bookstore": visits.record,
+    "bookstore": timed_visits.record,
     "verdicts": verdicts_under_load.record,
+    "bindings": bindings.record,
     "explorer": lambda: explorer.measure(explorer.everything()),
 }
 
@@ -173,18 +173,20 @@ def record(only: list[str] | None = None) -> None:
             stacks.get(name)  # refuses a name that is none, before anything is measured
     began = measurements.now()
     _measure(chosen)
-    new = machines.of_this_machine()
+    new = machine_files.of_this_machine()
     answers = [answer for answer in new.answers if answer.get("measured_at", "") >= began]
-    answers = [visits.without_many_arrivals(answer) for answer in answers]
+    answers = [timed_visits.without_many_arrivals(answer) for answer in answers]
     if only:
         answers = [*_older_answers(answers), *answers]
-    about = new.about | machines.steadiness(answers) | {"mode": modes.FULL.name, "note": NOTE}
-    machines.save(machines.Machine(reference.NAME, about, answers), reference.file())
+    about = new.about | machine_files.steadiness(answers) | {"mode": modes.FULL.name, "note": NOTE}
+    machine_files.save(machine_files.Machine(reference.NAME, about, answers), reference.file())
 
 
 def complete() -> None:
-    """Measure what no quick build does, for a machine file: ten thousand pages, and every program
-    that the doctor's chapter examines. Takes some ten minutes; raises what they raise.
+    """Measure what no quick build does, for a machine file.
+
+    Ten thousand pages, and every program that the doctor's chapter examines. Takes some ten
+    minutes; raises what they raise.
     """
     os.environ["CASEBOOK_MODE"] = modes.FULL.name
     large.measure()
@@ -196,7 +198,7 @@ def complete() -> None:
 def _older_answers(new: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the answers of the reference machine to what was not asked again."""
     questions = {digests.digest(answer.get("asked")) for answer in new}
-    recorded = machines.read(reference.file()).answers if reference.file().exists() else []
+    recorded = machine_files.read(reference.file()).answers if reference.file().exists() else []
     return [answer for answer in recorded if digests.digest(answer.get("asked")) not in questions]
 
 

@@ -19,6 +19,7 @@ timeline(observations)           when each request waited, and when nothing move
 pair(runs)                       a fast run and a slow one, with what each took
 explorer(timelines)              chapter 4's, to choose among
 capacity(costs, price, title)    machines and money for a job, by a model
+bindings(runs)                   where names point after each import, and who waits for a page
 turns(runs)                      who holds the thread, to step through
 calculator(visits)               how long a visit takes by the law, and what was measured
 arrivals(frame)                  when each of some books came
@@ -40,11 +41,12 @@ recorded passes for live.
 
 from casebook.charts.against import against
 from casebook.charts.arrivals import arrivals
+from casebook.charts.binding_stepper import bindings
 from casebook.charts.calculator import calculator
-from casebook.charts.capacity import capacity
+from casebook.charts.capacity_calculator import capacity
 from casebook.charts.dots import dots
-from casebook.charts.explorer import explorer
-from casebook.charts.frames import frames
+from casebook.charts.explorer_form import explorer
+from casebook.charts.frame_arrows import frames
 from casebook.charts.matrix import verdict_matrix
 from casebook.charts.multiples import stages
 from casebook.charts.of_machines import of_machines
@@ -54,12 +56,13 @@ from casebook.charts.presets import cures, effective_concurrency, n_against_wall
 from casebook.charts.snakeviz import ProfilePage
 from casebook.charts.timelines import timeline
 from casebook.charts.traces import profile_rows, provenance, trace
-from casebook.charts.turns import turns
+from casebook.charts.turn_stepper import turns
 
 __all__ = [
     "ProfilePage",
     "against",
     "arrivals",
+    "bindings",
     "calculator",
     "capacity",
     "cures",

@@ -60,7 +60,7 @@ def arrivals(
     """Draw a row for each reader: how many of its books are in, against time, the slow one marked.
 
     frame: one row per book (the columns of `by`, book, at_s, slow; and, if they are known,
-    repeat, source, measured_at, colour), as bookstore.visits.arrivals returns it. at_s: seconds
+    repeat, source, measured_at, colour), as bookstore.arrivals returns it. at_s: seconds
     since the visit began. slow: whether this book is slow; or, in words, which ones are ("7: 1 s").
     Of several repeats the first is drawn.
     """

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from casebook import words
-from casebook.cases.bookstore.visits import VISITS
+from casebook.cases.bookstore.timed_visits import VISITS
 from casebook.cases.certificates.loading import LOADS
 from casebook.cases.fetching.run_record import RUNS
 from casebook.charts import figure as page
@@ -20,7 +20,7 @@ from casebook.charts.dots import MARKERS, drawing
 from casebook.charts.figure import Chart, key_mark
 from casebook.charts.series import SPARE, Part
 from casebook.laboratory.elsewhere import Kind, of_machine
-from casebook.laboratory.machines import Machine
+from casebook.laboratory.machine_files import Machine
 from casebook.words import LIVE, REFERENCE
 
 #: The most rounds of each way that are drawn.

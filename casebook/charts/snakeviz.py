@@ -8,7 +8,6 @@ under the function that started them, which SnakeViz would open.
 
 import html
 import json
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any
 from snakeviz.stats import json_stats, table_rows
 from tornado.template import Template
 
+from casebook import build
 from casebook.cases.fetching.observations import Observation, as_stats
 from casebook.colours import rules
 from casebook.errors import BookFailed
@@ -57,7 +57,7 @@ class ProfilePage:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict:
         name, title = self.profile.stack, html.escape(self.title)
-        if os.environ.get("CASEBOOK_BUILD"):
+        if build.in_build():
             body = f'<p><a href="../profiles/{name}.html">{title}: open in SnakeViz</a></p>'
         else:
             page = html.escape(page_html(self.profile, self.title))

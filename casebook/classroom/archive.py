@@ -80,8 +80,9 @@ def make(into: Path, book: Book) -> Path:
 
 
 def built(book: Book, path: Path) -> NotebookNode:
-    """Return a notebook with the outputs of the last build, without what went to standard error. If
-    it was not built, it has no outputs: those saved in notebooks/ may be old.
+    """Return a notebook with the outputs of the last build, without what went to standard error.
+
+    If it was not built, it has no outputs: those saved in notebooks/ may be old.
     """
     executed = book.executed / path.name
     notebook = nbformat.read(executed if executed.exists() else path, as_version=4)
@@ -229,8 +230,10 @@ def unpack_reveal(into: Path, data: bytes) -> None:
 
 
 def slides_of(notebook: NotebookNode) -> str:
-    """Return a chapter as slides, one for each heading, with the code on the slide of the words
-    that lead to it. They end at the exercises, whose solutions are in the book.
+    """Return a chapter as slides, one for each heading.
+
+    The code is on the slide of the words that lead to it. They end at the exercises, whose
+    solutions are in the book.
     """
     cells: list[NotebookNode] = []
     for cell in notebook.cells:
@@ -272,8 +275,10 @@ def slides_of(notebook: NotebookNode) -> str:
 
 
 def _frame(output: NotebookNode) -> NotebookNode:
-    """Return a slide for one profile. reveal.js loads its page only when the slide is shown, since
-    SnakeViz measures how much room it has.
+    """Return a slide for one profile.
+
+    reveal.js loads its page only when the slide is shown, since SnakeViz measures how much room it
+    has.
     """
     page = output.data[media.PROFILE]
     frame = nbformat.v4.new_output(
@@ -289,8 +294,9 @@ def _frame(output: NotebookNode) -> NotebookNode:
 
 
 def _has_room(cell: NotebookNode) -> bool:
-    """Check whether a slide that ends with this cell has room for a line or two: it is a title
-    alone, or a finding.
+    """Check whether a slide that ends with this cell has room for a line or two.
+
+    It has if it is a title alone, or a finding.
     """
     if cell.cell_type == "markdown":
         return cell.source.startswith("#") and "\n" not in cell.source.strip()
@@ -298,9 +304,7 @@ def _has_room(cell: NotebookNode) -> bool:
 
 
 def _is_shown(output: NotebookNode) -> bool:
-    """Check whether an output is for readers: not kept for other pages, no progress, no error
-    stream.
-    """
+    """Check whether an output is for readers: not kept for other pages, no progress, no errors."""
     if output.get("name") == "stderr":
         return False
     return not any(kind.startswith("application/papermill") for kind in output.get("data", {}))

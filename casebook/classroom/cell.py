@@ -1,5 +1,6 @@
-"""What the graded cell of nbgrader's notebooks imports. Standard library alone: it runs in the
-environment of nbgrader, and the grader in the book's.
+"""What the graded cell of nbgrader's notebooks imports.
+
+Standard library alone: it runs in the environment of nbgrader, and the grader in the book's.
 
     from casebook.classroom.cell import grade
 
@@ -15,8 +16,9 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def grade(lab: str, submission: str = "answer.py") -> int:
-    """Grade the file beside the notebook. Prints nothing on standard error, for which nbgrader
-    would take all points.
+    """Grade the file beside the notebook.
+
+    Prints nothing on standard error, for which nbgrader would take all points.
     """
     process = _run("casebook", "grade", lab, os.path.abspath(submission), "--json")
     try:
@@ -29,8 +31,9 @@ def grade(lab: str, submission: str = "answer.py") -> int:
 
 
 def check(lab: str) -> None:
-    """Raise RuntimeError if this machine cannot grade the whole of a lab: nbgrader only knows
-    points and no points, and would take those of what was not graded.
+    """Raise RuntimeError if this machine cannot grade the whole of a lab.
+
+    nbgrader only knows points and no points, and would take those of what was not graded.
     """
     process = _run("casebook.classroom.grading", lab)
     if process.returncode:

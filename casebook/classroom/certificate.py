@@ -8,7 +8,7 @@ from typing import Any
 from casebook import words
 from casebook.findings import side_by_side
 from casebook.laboratory.decisions import OUTCOMES
-from casebook.laboratory.machines import Machine
+from casebook.laboratory.machine_files import Machine
 
 #: The most differences that are told in words: a sheet has no room for more.
 TOLD = 6

@@ -78,8 +78,10 @@ c.Autograde.sanitize_preprocessors = [OnlyTheAnswer, *Autograde().sanitize_prepr
 
 
 def make(into: Path) -> Path:
-    """Write a course into a folder that is not there yet: nbgrader_config.py and the source of each
-    lab. Returns the path of nbgrader, in an environment of its own. Raises UsageError.
+    """Write a course into a folder that is not there yet.
+
+    The folder holds nbgrader_config.py and the source of each lab. Returns the path of nbgrader, in
+    an environment of its own. Raises UsageError.
     """
     if into.exists():
         raise UsageError(f"{into} is there already: name a folder that is not")

@@ -7,10 +7,10 @@ from types import ModuleType
 
 from casebook import places
 from casebook.classroom import room
-from casebook.classroom.bench import Bench, Recording
-from casebook.classroom.report import Report
+from casebook.classroom.grade_report import Report
+from casebook.classroom.grader_runs import Bench, Recording
 from casebook.errors import UsageError
-from casebook.laboratory import machines
+from casebook.laboratory import machine_files
 from casebook.laboratory.progress import Progress
 
 _CHECKS = "casebook.classroom.checks"
@@ -42,7 +42,7 @@ def grade(lab: str, submission: Path, file: Path | None = None) -> Report:
     report, checks = Report(lab), _checks(lab)
     if file:
         room.FORBIDDEN.append(file.resolve())
-    machine = machines.read(file) if file else None
+    machine = machine_files.read(file) if file else None
     with Progress(LABS[lab], f"grading {lab}", "point") as progress:
         report.progress = progress.step
         checks.grade(answer, report, Bench(Path(checks.__file__ or ""), machine))
@@ -50,8 +50,9 @@ def grade(lab: str, submission: Path, file: Path | None = None) -> Report:
 
 
 def recorded() -> list[dict[str, object]]:
-    """Return this machine's answers to all that the labs may ask, as in a machine file. Raises the
-    error of an environment that cannot be made: a file is whole or none.
+    """Return this machine's answers to all that the labs may ask, as in a machine file.
+
+    Raises the error of an environment that cannot be made: a file is whole or none.
     """
     answers: list[dict[str, object]] = []
     for lab in LABS:

@@ -39,14 +39,16 @@ class Teller:
         self._descriptor = descriptor
 
     def __call__(self, **message):
+        """Send one message."""
         data = json.dumps(message, default=repr).encode() + b"\n"
         while data:
             data = data[os.write(self._descriptor, data) :]
 
 
 def watch(send, forbidden, folder, bundle, end=os._exit, real=os.path.realpath):
-    """From now on, end a submission that does what it may not, and tell the grader why. Cannot be
-    taken back: Python keeps its audit hooks.
+    """From now on, end a submission that does what it may not, and tell the grader why.
+
+    Cannot be taken back: Python keeps its audit hooks.
     """
     own_path = real(__file__)
 
@@ -134,6 +136,7 @@ def came(function, *args, **options):
 
 
 def of_reply(reply):
+    """Return what the grader reads of a reply or an error; as `came`."""
     if reply is None or isinstance(reply, BaseException):
         import answering
 
@@ -167,16 +170,19 @@ def at_once(function, requests):
 
 
 def one_by_one(function, requests):
+    """Make each request when the one before it has its reply."""
     return [came(function, request["url"], **request["options"]) for request in requests]
 
 
 def stock_get():
+    """Return requests.get."""
     import requests
 
     return requests.get
 
 
 def stock_session_get():
+    """Return the `get` of one session of requests."""
     import requests
 
     return requests.Session().get
@@ -217,20 +223,23 @@ def from_shelf(function, job, send):
 
 
 def plain_loop():
+    """Return the measured client that fetches in a loop."""
     import loop
 
     return loop.fetch
 
 
 def grequests_map():
+    """Return the measured client that fetches with grequests."""
     import grequests_map
 
     return grequests_map.fetch
 
 
 def whose_context():
-    """Return a function that names the module of urllib3's SSLContext, and shows that pyOpenSSL can
-    be imported.
+    """Return a function that names the module of urllib3's SSLContext.
+
+    It also shows that pyOpenSSL can be imported.
     """
 
     def read():
@@ -280,6 +289,7 @@ def do(job, stock, names, path, send):
 
 
 def count_loads(send, is_countable):
+    """Tell the grader of each load of certificates from now on, if loads can be counted."""
     if not is_countable:
         return
     import ssl
@@ -300,6 +310,7 @@ def count_loads(send, is_countable):
 
 
 def main():
+    """Read the parameters, run the submission and do the jobs."""
     parameters = json.load(sys.stdin)
     send = Teller(parameters["tell"])
     if parameters["memory"]:

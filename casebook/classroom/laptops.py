@@ -24,8 +24,9 @@ _SYSTEM = (Path("/usr"), Path("/bin"), Path("/opt/hostedtoolcache"))
 
 
 def prefixes() -> tuple[list[Path], list[Path]]:
-    """Return where the Pythons are that the environments were made with: those to take along, and
-    those that each laptop must have from its system.
+    """Return the folders of the Pythons that the environments were made with.
+
+    First those to take along, then those that each laptop must have from its system.
     """
     folders = {Path(sys.base_prefix).resolve()}
     for version in interpreters.LAST_RELEASES:
@@ -41,8 +42,10 @@ def prefixes() -> tuple[list[Path], list[Path]]:
 
 
 def pack(file: Path) -> str:
-    """Write the archive. Returns what it holds and how to unpack it. Raises UsageError if it is
-    there already or would hold itself, and CasebookError if tar fails.
+    """Write the archive.
+
+    Returns what it holds and how to unpack it. Raises UsageError if it is there already or would
+    hold itself, and CasebookError if tar fails.
     """
     if file.exists():
         raise UsageError(f"{file} is there already: choose another name, or remove it")

@@ -8,8 +8,8 @@ from typing import Any
 
 from casebook import places
 from casebook.classroom import room
-from casebook.classroom.bench import OWN
-from casebook.classroom.report import Report
+from casebook.classroom.grade_report import Report
+from casebook.classroom.grader_runs import OWN
 from casebook.laboratory import measurements
 
 
@@ -22,8 +22,9 @@ def entered(
     names: tuple[str, ...],
     **options: Any,
 ) -> tuple[dict[str, Any], str] | None:
-    """Run a file for the first time. Returns its names, and its prediction in words, "" if none was
-    entered.
+    """Run a file for the first time.
+
+    Returns its names, and its prediction in words, "" if none was entered.
 
     stack: that of the lab; stack_here: the one that it runs in here; points: of the lab; names: of
     constants, PREDICTION among them; options: of room.run. Returns None, and the report says why,
@@ -72,8 +73,9 @@ def _is_unanswered(file: Path, lab: str) -> bool:
 
 
 def kept(submission: Path, entered: Any) -> dict[str, Any] | None:
-    """Return the first prediction that was graded with this file: {"prediction", "at"}; None if
-    none was ever entered. It is stored beside the file, as NAME.prediction.json, and never
+    """Return the first prediction that was graded with this file: {"prediction", "at"}.
+
+    None if none was ever entered. It is stored beside the file, as NAME.prediction.json, and never
     changed.
     """
     path = submission.with_suffix(".prediction.json")

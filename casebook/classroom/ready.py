@@ -30,8 +30,9 @@ _NAME = re.compile(r'"([a-z][\w.-]*)"')
 
 
 def chapters(book: Book, numbers: Iterable[str]) -> list[Path]:
-    """Return the notebooks of chapters by their numbers, or all of them without numbers. Raises
-    UsageError.
+    """Return the notebooks of chapters by their numbers, or all of them without numbers.
+
+    Raises UsageError.
     """
     notebooks = {path.stem.partition("_")[0].lstrip("0"): path for path in book.notebooks()}
     numbers = [number.lstrip("0") for number in numbers]
@@ -45,9 +46,10 @@ def chapters(book: Book, numbers: Iterable[str]) -> list[Path]:
     ]
 
 
-def lines(book: Book, paths: list[Path]) -> Iterator[tuple[bool, str]]:
-    """Make the environments of chapters and run each chapter up to its first output. Yields whether
-    it is ready, and a line that says so or what to do.
+def lines(paths: list[Path]) -> Iterator[tuple[bool, str]]:
+    """Make the environments of chapters and run each chapter up to its first output.
+
+    Yields whether it is ready, and a line that says so or what to do.
     """
     stacks_by_path = {path: _stacks_of(read(path)) for path in paths}
     todo = {name: stack for by_name in stacks_by_path.values() for name, stack in by_name.items()
@@ -85,8 +87,9 @@ def _stacks_of(notebook: NotebookNode) -> dict[str, stacks.Stack]:
 
 
 def tried(path: Path) -> str:
-    """Run a notebook up to the first cell that shows something. Returns why that failed; an empty
-    string if it went well.
+    """Run a notebook up to the first cell that shows something.
+
+    Returns why that failed; an empty string if it went well.
     """
     notebook = nbformat.v4.new_notebook(metadata=read(path).metadata)
     with tempfile.TemporaryDirectory() as folder:  # sockets that nobody else reaches

@@ -65,27 +65,40 @@ class Outcome:
     printed: str = ""
 
 
+@dataclass(frozen=True)
+class Setting:
+    """What a submission finds around it.
+
+    countable: loads are counted (not with gevent). steps: of the probes. program: a file that runs
+    first, and to whose names the submission's are added. with_siblings: the Python files beside the
+    submission can be imported. bundle: what verify=True trusts. variables: further environment
+    variables.
+    """
+
+    countable: bool = True
+    steps: tuple[str, ...] = ()
+    program: Path | None = None
+    with_siblings: bool = False
+    bundle: Path | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+PLAIN, NOT_COUNTABLE = Setting(), Setting(countable=False)
+
+
 def run(
     stack: str,
     file: Path | None,
     jobs: list[dict[str, Any]],
+    setting: Setting = PLAIN,
     *,
     names: tuple[str, ...] = (),
-    countable: bool = True,
-    steps: tuple[str, ...] = (),
-    program: Path | None = None,
-    with_siblings: bool = False,
-    bundle: Path | None = None,
-    variables: dict[str, str] | None = None,
     observer: Callable[[Outcome], object] = lambda _: None,
 ) -> Outcome:
     """Run a submission in a stack's environment, and do the jobs.
 
     file: what was handed in; None for a run of the grader's own. jobs: see `inside.do`. names: of
-    constants to bring. countable: count loads (not with gevent). steps: of the probes. program: a
-    file that runs first, and to whose names the submission's are added. with_siblings: the Python
-    files beside the submission can be imported. bundle: what verify=True trusts. variables: further
-    environment variables. observer: called with the outcome so far, several times a second. Raises
+    constants to bring. observer: called with the outcome so far, several times a second. Raises
     MissingInterpreter, and RunFailed if a run of the grader's own fails.
     """
     environment = environments.ensure(stacks.get(stack))
@@ -95,7 +108,7 @@ def run(
         if file:  # under a name that says nothing of where it came from
             copy = folder / "answer.py"
             copy.write_bytes(file.read_bytes())
-            for sibling in file.parent.glob("*.py") if with_siblings else ():
+            for sibling in file.parent.glob("*.py") if setting.with_siblings else ():
                 (folder / sibling.name).write_bytes(sibling.read_bytes())
         environ = environments.clean_environ(environment) | {
             "HOME": home, "TMPDIR": home, "MALLOC_ARENA_MAX": "2",
@@ -103,11 +116,11 @@ def run(
         parameters = {
             "file": copy, "memory": MEMORY if sys.platform == "linux" else None,
             "probes": places.PROBES, "clients": clients.FOLDER, "forbidden": FORBIDDEN,
-            "names": names, "countable": countable, "before": steps, "program": program,
-            "bundle": bundle, "do": jobs,
+            "names": names, "countable": setting.countable, "before": setting.steps,
+            "program": setting.program, "bundle": setting.bundle, "do": jobs,
         }  # fmt: skip
         outcome = _run(
-            environment.python, parameters, environ | (variables or {}), folder, observer
+            environment.python, parameters, environ | setting.variables, folder, observer
         )
     if not (outcome.stopped or outcome.error) and outcome.names.keys() != {*names}:
         outcome.error = "it ended before it could be asked for anything"
@@ -155,8 +168,9 @@ def _listen(
     outcome: Outcome,
     observer: Callable[[Outcome], object],
 ) -> None:
-    """Read what the process sends into `outcome`, until it ends or has to be ended; `outcome` says
-    why, and what it printed.
+    """Read what the process sends into `outcome`, until it ends or has to be ended.
+
+    `outcome` says why, and what it printed.
     """
     assert process.stdout and process.stderr
     out, err = process.stdout.fileno(), process.stderr.fileno()

@@ -92,8 +92,10 @@ def _names(cell: NotebookNode) -> tuple[set[str], set[str]]:
 
 
 def exercises(into: Path, book: Book) -> None:
-    """Write a student's copy into a folder that is not there yet: start.ipynb, the notebooks with
-    all exercises and no solution, and the pages and pictures they link to. Raises UsageError.
+    """Write a student's copy into a folder that is not there yet.
+
+    It has start.ipynb, the notebooks with all exercises and no solution, and the pages and pictures
+    they link to. Raises UsageError.
     """
     if into.exists():
         raise UsageError(f"{into} is there already: name a folder that is not")

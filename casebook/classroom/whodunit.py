@@ -30,6 +30,7 @@ from casebook.laboratory.progress import Progress
 
 STACK = "whodunit-today"
 _MYSTERY = Path(__file__).with_name("mystery")
+_WITH_MODULES = room.Setting(with_siblings=True)
 _DELAY_S = 0.1
 #: How long the server of the notices takes to shake hands, in seconds.
 _HANDSHAKE_S = 0.3
@@ -89,10 +90,11 @@ _CHANGES = {
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of a department showed. came: pages that were right; peak_in_flight (of
-    requests; of the notices over HTTPS, of handshakes) and connections: as the server counted;
-    loads: of certificates, None if they cannot be told; protocols: requests by version of HTTP,
-    of the shelf.
+    """What a run of a department showed.
+
+    came: pages that were right; peak_in_flight (of requests; of the notices over HTTPS, of
+    handshakes) and connections: as the server counted; loads: of certificates, None if they cannot
+    be told; protocols: requests by version of HTTP, of the shelf.
     """
 
     department: str
@@ -145,8 +147,9 @@ _SHOWN_BY = {
 
 
 def secret_of(file: Path | None) -> bytes:
-    """Return the teacher's secret; without a file, one that everybody knows, for those who play
-    alone.
+    """Return the teacher's secret.
+
+    Without a file it is one that everybody knows, for those who play alone.
     """
     if file is None:
         return b"nobody's secret"
@@ -170,8 +173,9 @@ def culprit_of(name: str, secret: bytes) -> str:
 
 
 def new(name: str, into: Path, secret: bytes) -> Path:
-    """Write a student's folder, into/NAME: her case and her program. Raises UsageError if it is
-    there.
+    """Write a student's folder, into/NAME: her case and her program.
+
+    Raises UsageError if it is there.
     """
     if not _is_name(name):
         raise UsageError(f"the name is {name!r}: letters, digits, and - _ . between them")
@@ -276,7 +280,7 @@ def _from_site(path: Path, n: int, scheme: str) -> Run:
         job = _job(requests, world.bundle)
         is_countable = department == "ledger"
         outcome = room.run(
-            STACK, path, [job], countable=is_countable, with_siblings=True,
+            STACK, path, [job], room.Setting(countable=is_countable, with_siblings=True),
             observer=lambda _: progress.reach(site.seen().requests),
         )  # fmt: skip
         answers = outcome.answers[0].get("answers", [])
@@ -295,7 +299,7 @@ def _from_store(path: Path, n: int) -> Run:
     books, ids = stock.books(), stock.ids()[:n]
     with store.open_store(delay_s=_DELAY_S) as open_, Progress(n, "shelf", "book"):
         requests = [{"url": f"{open_.url}/book?id={book}"} for book in ids]
-        outcome = room.run(STACK, path, [_job(requests, open_.ca_file)], with_siblings=True)
+        outcome = room.run(STACK, path, [_job(requests, open_.ca_file)], _WITH_MODULES)
         answers = outcome.answers[0].get("answers", [])
         right_pages = sum(
             reply.get("status") == 200 and json.loads(reply["body"]) == books[book]
@@ -317,8 +321,9 @@ def _from_slow_handshakes(path: Path, n: int) -> Run:
         # The system's own certificates would take their time in each handshake, too.
         variables = {"SSL_CERT_FILE": str(server.ca_file), "SSL_CERT_DIR": str(server.folder / "-")}
         job = _job(requests, server.ca_file)
+        setting = room.Setting(countable=False, with_siblings=True, variables=variables)
         outcome = room.run(
-            STACK, path, [job], countable=False, with_siblings=True, variables=variables,
+            STACK, path, [job], setting,
             observer=lambda _: progress.reach(server.counters()["handshakes"]),
         )  # fmt: skip
         answers = outcome.answers[0].get("answers", [])
@@ -336,9 +341,10 @@ def _job(requests: list[dict[str, str]], bundle: Path | None) -> dict[str, Any]:
 
 
 def answer(folder: Path, culprit: str, evidence: list[str]) -> str:
-    """Write a student's answer. Returns what it has and which kinds of runs it still lacks, without
-    a word on whether it is right. Raises UsageError for an unknown culprit, or a run that is not in
-    her folder.
+    """Write a student's answer.
+
+    Returns what it has and which kinds of runs it still lacks, without a word on whether it is
+    right. Raises UsageError for an unknown culprit, or a run that is not in her folder.
     """
     if culprit not in CULPRITS:
         raise UsageError(f"there is no culprit {culprit!r}; choose one of: {', '.join(CULPRITS)}")
@@ -369,8 +375,9 @@ def _load_run(folder: Path, id_: str) -> Run | None:
 
 @dataclass(frozen=True)
 class Mark:
-    """How an answer was judged. said: of CULPRITS, or "nothing". evidence: "" where the runs show
-    it, else what is wrong.
+    """How an answer was judged.
+
+    said: of CULPRITS, or "nothing". evidence: "" where the runs show it, else what is wrong.
     """
 
     name: str
@@ -380,10 +387,12 @@ class Mark:
 
     @property
     def is_right(self) -> bool:
+        """Check whether the right culprit was named."""
         return self.said == self.was
 
     @property
     def accuses_wrongly(self) -> bool:
+        """Check whether someone else was accused."""
         return self.said not in ("none", "nothing", self.was)
 
 
@@ -486,8 +495,9 @@ th, td {{ text-align: left; padding: .15em .6em; border-bottom: 1px solid #bbb; 
 
 
 def marks_page(marks: list[Mark]) -> str:
-    """Return the class as a page of HTML that loads nothing: a sheet for the wall, which names
-    false accusations, too.
+    """Return the class as a page of HTML that loads nothing: a sheet for the wall.
+
+    It names false accusations, too.
     """
     rows = []
     for mark in marks:

@@ -1,5 +1,6 @@
-"""The grader's own servers: they count what they see, and each answer carries a word that nobody
-can know without having asked.
+"""The grader's own servers, which count what they see.
+
+Each answer carries a word that nobody can know without having asked.
 
     with World() as world:
         ...                              # clients: world.site("right").url, world.bundle
@@ -51,6 +52,7 @@ class Page(hosts.Handler):
     server: "Site"
 
     def do_GET(self) -> None:
+        """Answer one request."""
         url = urlsplit(self.path)
         page = parse_qs(url.query).get("page", [""])[0]
         self.server.when.get(page, lambda: None)()
@@ -66,8 +68,9 @@ class Page(hosts.Handler):
 
 
 class Site(hosts.Server):
-    """One of the grader's servers. when: page -> what the grader does when it is asked for, before
-    the answer goes out.
+    """One of the grader's servers.
+
+    when: page -> what the grader does when it is asked for, before the answer goes out.
     """
 
     def __init__(self, context: ssl.SSLContext | None) -> None:
@@ -89,8 +92,9 @@ class Site(hosts.Server):
 
     @contextlib.contextmanager
     def request(self, connection: tuple[str, int], page: str, client_name: str) -> Iterator[None]:
-        """Count a request, in flight until its answer is known and not yet written: a client that
-        asks again when it has read the last answer is never in flight twice.
+        """Count a request, in flight until its answer is known and not yet written.
+
+        A client that asks again when it has read the last answer is never in flight twice.
         """
         counts = self._seen
         with self._lock:
@@ -130,8 +134,9 @@ class World(contextlib.ExitStack):
         return self
 
     def site(self, kind: str) -> Site:
-        """Return the site of one of KINDS, opened at the first call. "right/1", "right/2" are
-        others of the kind, each with a port of its own.
+        """Return the site of one of KINDS, opened at the first call.
+
+        "right/1", "right/2" are others of the kind, each with a port of its own.
         """
         if kind not in self._sites:
             base_kind = kind.partition("/")[0]

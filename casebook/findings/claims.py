@@ -1,6 +1,6 @@
-"""Findings that the book states: each with a value, a condition, and how it came out here.
+"""Makes findings: `claim` states something, decides how it came out here, and shows it.
 
-A claim shows its sentence and its outcome, leaves a record in the cell's output for the ledger,
+A claim shows its sentence and its outcome, leaves the finding in the cell's output for the ledger,
 and glues its value, so that prose can quote it: {glue:text}`id:.1f`. It never raises because of
 what came out: a reader sees it, and the build says it (casebook/pages).
 
@@ -11,6 +11,7 @@ Outcomes (laboratory/decisions.py): `holds`; `undecided` (noise, or too few runs
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -20,23 +21,16 @@ from IPython.display import display
 from casebook import words
 from casebook.errors import UsageError
 from casebook.findings import reach
+from casebook.findings.finding import Attempt, Finding, Rounds, Value, in_words, outcome_of
 from casebook.findings.media import CLAIM
 from casebook.findings.sentences import Sentence, origin
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
-
-#: What `holds` is in claims.json for each outcome.
-AS_HOLDS = {HOLDS: True, UNDECIDED: None, OTHERWISE: False, NOT_HERE: "not here"}
 
 #: The sign of the mark at the end of a sentence.
 _SIGNS = {HOLDS: "✓", UNDECIDED: "?", OTHERWISE: "✗", NOT_HERE: "–"}
 
 #: myst-nb keeps outputs with this prefix as glued values and does not show them.
 _GLUED = "application/papermill.record/"
-
-#: What a record says of the rounds of a decision.
-_ROUNDS = ("value", "n", "interval", "window")
-
-Record = dict[str, Any]
 
 
 def claim(
@@ -67,60 +61,41 @@ def claim(
     if holds is None and not decisions and not not_here:
         raise UsageError(f"claim {id!r}: say with holds= what has to be true, or give a decision")
     frame = behind(runs)
-    outcome, because = _outcome(decisions, holds, not_here)
-    record = {
-        "id": id,
-        "unit": unit,
-        "n": len(frame),
-        "outcome": outcome,
-        "holds": AS_HOLDS[outcome],
-        "because": because,
-        **_of_value(id, statement, value, outcome),
-        "decided": _decided(decisions, outcome),
-        "correlation": _correlation(decisions),
-        **_of_runs(id, frame, stack, column),
-        "on": "; ".join(filter(None, (on, reach.on(frame)))),
-    }
-    record["attempts"] = _attempts(record, value, decisions)
-    _show(record, frame)
-    _glue(record)
+    outcome, because = outcome_of(decisions, holds, not_here)
+    finding = Finding(
+        id,
+        unit=unit,
+        outcome=outcome,
+        because=because,
+        decided=_decided(decisions, outcome),
+        correlation=_correlation(decisions),
+        on="; ".join(filter(None, (on, reach.on(frame)))),
+        **_of_runs(id, frame, stack, column) | _of_value(id, statement, value, outcome),
+    )
+    finding = replace(finding, attempts=_attempts(finding, value, decisions))
+    _show(finding, frame)
+    _glue(finding)
 
 
-def _of_value(id: str, statement: str, value: Any, outcome: str) -> Record:
-    """Return what a record says of the value; for a decision also its rounds, its interval and what
-    was asked.
-    """
-    record: Record = {"interval": None, "window": None}
+def _of_value(id: str, statement: str, value: Any, outcome: str) -> dict[str, Any]:
+    """Return the fields of a finding that follow from its value, or from the rounds of it."""
+    rounds: dict[str, Any] = {}
     if isinstance(value, Decision):
         if outcome == HOLDS and value.says_more:
             statement = _with_interval(statement, value)
-        record = _of_rounds(value)
-        value = record.pop("value")
+        rounds = vars(Rounds.of(value))
+        value = rounds["value"]
     if value is not None or outcome != NOT_HERE:
         value = plain(value, f"claim {id}")
-    return record | {"statement": _sentence(id, statement, value), "value": value}
+    return rounds | {"statement": _sentence(id, statement, value), "value": value}
 
 
-def _of_rounds(decision: Decision) -> Record:
-    """Return what a record says of a decision."""
-    value, *bounds = (
-        None if math.isnan(number) else number
-        for number in (decision.value, decision.low, decision.high)
-    )
-    interval = None if None in bounds else bounds
-    return {
-        "value": value, "n": decision.rounds, "interval": interval, "window": str(decision.window)
-    }  # fmt: skip
-
-
-def _decided(decisions: Sequence[Decision], outcome: str) -> Record | None:
-    """Return what a record says of the decision that made the outcome; None if something else made
-    it, or if all decisions hold.
-    """
+def _decided(decisions: Sequence[Decision], outcome: str) -> Rounds | None:
+    """Return the rounds that made the outcome; None if a count made it, or if all of it holds."""
     if outcome == HOLDS:
         return None
     return next(
-        (_of_rounds(decision) for decision in decisions if decision.outcome == outcome), None
+        (Rounds.of(decision) for decision in decisions if decision.outcome == outcome), None
     )
 
 
@@ -146,8 +121,9 @@ def _with_interval(statement: str, decision: Decision) -> str:
 
 
 def behind(runs: Any) -> pd.DataFrame:
-    """Return the runs behind something (a frame, an Observation or nothing) as a frame that has
-    source, stack, delay_s and key.
+    """Return the runs behind something as a frame that has source, stack, delay_s and key.
+
+    runs: a frame, an Observation or nothing.
     """
     names = ("source", "stack", "delay_s", "key")
     if runs is None:
@@ -157,14 +133,15 @@ def behind(runs: Any) -> pd.DataFrame:
     return runs.assign(**{name: None for name in names if name not in runs})
 
 
-def _of_runs(id: str, frame: pd.DataFrame, stack: str, column: str) -> Record:
-    """Return what a record says of the runs behind it."""
+def _of_runs(id: str, frame: pd.DataFrame, stack: str, column: str) -> dict[str, Any]:
+    """Return the fields of a finding that follow from the runs behind it."""
     recorded = frame["source"].eq(words.REFERENCE)
     spread = None
     if column in frame and frame[column].notna().any():
         extremes = frame[column].min(), frame[column].max()
         spread = [plain(extreme, f"claim {id}, {column}") for extreme in extremes]
     return {
+        "n": len(frame),
         "source": words.REFERENCE if recorded.any() or words.is_of_file() else words.LIVE,
         # Rebuilding cannot improve recorded runs.
         "live": (not recorded.all() or frame.empty) and not words.is_of_file(),
@@ -174,38 +151,19 @@ def _of_runs(id: str, frame: pd.DataFrame, stack: str, column: str) -> Record:
     }
 
 
-def _outcome(decisions: Sequence[Decision], holds: bool | None, not_here: str) -> tuple[str, str]:
-    """Return the outcome of everything together, and the reason for not-here."""
-    if not_here:
-        return NOT_HERE, not_here
-    of_counts = [] if holds is None else [HOLDS if holds else OTHERWISE]
-    outcomes = {*(decision.outcome for decision in decisions), *of_counts}
-    outcome = next(
-        candidate for candidate in (OTHERWISE, NOT_HERE, UNDECIDED, HOLDS) if candidate in outcomes
-    )
-    return outcome, next(
-        (decision.because for decision in decisions if decision.outcome == outcome), ""
-    )
+def _attempts(finding: Finding, value: Any, decisions: Sequence[Decision]) -> list[Attempt]:
+    """Return the first attempt and both together, if a finding on a clock needed a second one.
 
-
-def _attempts(record: Record, value: Any, decisions: Sequence[Decision]) -> list[Record]:
-    """Return the outcomes of the first attempt and of both together, if a finding on a clock
-    needed a second (rounds.until_decided); else nothing.
+    The second is taken where the rounds are (rounds.until_decided); without one there are none.
     """
-    first = _first_rounds(record, value, decisions)
-    names = ("outcome", "value", "interval", "n")
-    return [{name: attempt[name] for name in names} for attempt in (first, record)] if first else []
+    if finding.outcome == NOT_HERE or not any(decision.first for decision in decisions):
+        return []
+    both = Attempt(finding.outcome, finding.value, finding.interval, finding.n)
+    first = Rounds.of(value.first or value) if isinstance(value, Decision) else both
+    return [Attempt(OTHERWISE, first.value, first.interval, first.n), both]
 
 
-def _first_rounds(record: Record, value: Any, decisions: Sequence[Decision]) -> Record | None:
-    """Return the record as it was after the first attempt, if a decision needed a second."""
-    if record["outcome"] == NOT_HERE or not any(decision.first for decision in decisions):
-        return None
-    rounds = _of_rounds(value.first or value) if isinstance(value, Decision) else {}
-    return record | rounds | {"outcome": OTHERWISE}
-
-
-def plain(value: Any, place: str) -> Any:
+def plain(value: Any, place: str) -> Value:
     """Return a value as plain Python: bool, int, float or str, whatever made it (numpy, pandas).
 
     place: what the value belongs to, for the message. Raises UsageError for NaN, infinity and
@@ -227,87 +185,49 @@ def rounded(value: Any) -> Any:
     return round(value, max(2, 3 - math.floor(math.log10(abs(value)))))
 
 
-def _show(record: Record, frame: pd.DataFrame) -> None:
+def _show(finding: Finding, frame: pd.DataFrame) -> None:
     recorded, total = int(frame["source"].eq(words.REFERENCE).sum()), len(frame)
     source = words.SOURCES[words.LIVE]
     if recorded:
         source = f"{recorded} of {total} runs from the reference machine"
-    clock, is_here = _describe_clock(record), record["outcome"] != NOT_HERE
+    clock, is_here = finding.clock(), finding.outcome != NOT_HERE
     Sentence(
         kind="claim",
-        id=record["id"],
-        text=record["statement"],
-        sign=_SIGNS[record["outcome"]],
-        outcome=_in_words(record["outcome"]),
+        id=finding.id,
+        text=finding.statement,
+        sign=_SIGNS[finding.outcome],
+        outcome=in_words(finding.outcome),
         origin=origin(recorded, total) if is_here else "",
         details="; ".join(filter(None, (source, clock))) if is_here else "",
-        remark=_remark(record, clock),
-    ).show(CLAIM, record)
+        remark=_remark(finding, clock),
+    ).show(CLAIM, finding.as_json())
 
 
-def figure(record: Record, is_known: bool = False) -> str:
-    """Return what a finding came to, for a sentence that rests on it: its own sentence, with the
-    interval and what was asked; or why it was not measured.
-
-    is_known: the page has said so before. The interval alone then says which figure it is.
-    """
-    if record["outcome"] == NOT_HERE:
-        return record["because"].rstrip(".")
-    clock = _describe_clock(record)
-    statements = [] if clock and is_known else [record["statement"].rstrip(".")]
-    return ": ".join(filter(None, [*statements, clock]))
-
-
-def _describe_clock(record: Record) -> str:
-    """Describe the interval that decided a finding on a clock, what was asked, and both
-    attempts.
-    """
-    parts = []
-    rounds = record["decided"] or record
-    if record["outcome"] == OTHERWISE and record["window"] and not record["decided"]:
-        parts = ["what was counted beside the clock is not as it was asked"]
-    elif rounds["window"]:
-        interval = f"{rounds['n']} rounds are too few to say"
-        if rounds["interval"]:
-            interval = "{:.3g} to {:.3g} in {} rounds".format(*rounds["interval"], rounds["n"])
-        if [rounds[name] for name in _ROUNDS] != [record[name] for name in _ROUNDS]:
-            interval = f"of what it rests on, one figure is {rounds['value']:.3g}, {interval}"
-        parts = [interval, f"asked: {rounds['window']}"]
-    if record["attempts"]:
-        outcomes = ", then ".join(_in_words(attempt["outcome"]) for attempt in record["attempts"])
-        parts.append(f"measured twice: {outcomes}")
-    return ", ".join(parts)
-
-
-def _in_words(outcome: str) -> str:
-    return outcome.replace("-", " ")
-
-
-def _remark(record: Record, clock: str) -> str:
+def _remark(finding: Finding, clock: str) -> str:
     """Say in words what did not hold, and how to measure more."""
-    if record["outcome"] == HOLDS:
+    if finding.outcome == HOLDS:
         return ""
-    if record["outcome"] == NOT_HERE:
-        return f"Not on {words.machine()}: {record['because'].rstrip('.')}."
+    if finding.outcome == NOT_HERE:
+        return f"Not on {words.machine()}: {finding.because.rstrip('.')}."
     verdict, advice = (
         "It came out otherwise here",
         "To measure it again, run this chapter once more.",
     )
-    if record["outcome"] == UNDECIDED:
+    if finding.outcome == UNDECIDED:
         verdict = "Undecided here"
-        if record["window"]:
+        if finding.window:
             advice = "A quieter machine may decide it, or more rounds: `looks=(64,)` in its cell."
     return f"{verdict}{': ' * bool(clock)}{clock}. {advice}"
 
 
-def _glue(record: Record) -> None:
-    value = record["because"] or "not here" if record["value"] is None else record["value"]
+def _glue(finding: Finding) -> None:
+    value = finding.because or "not here" if finding.value is None else finding.value
     if get_ipython() is not None:
         display(
             # Unrounded: its format rounds it, once.
             {f"{_GLUED}text/plain": repr(value)},
             raw=True,
-            metadata={"scrapbook": {"name": record["id"], "mime_prefix": _GLUED}},
+            metadata={"scrapbook": {"name": finding.id, "mime_prefix": _GLUED}},
         )
 
 

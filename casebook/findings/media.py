@@ -7,14 +7,10 @@ these. `casebook.pages.records` gathers them; the pages show only the rest.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: {id, statement, value, unit, n (runs, or rounds), spread, interval and window (of a finding on a
-#: clock), outcome (decisions.OUTCOMES), holds (true, null, false or "not here"), because, source
-#: ("live" or "reference"), live (whether anything was measured here), stack, attempts (both, where
-#: it was measured once more), keys (of the measurements behind it)}
+#: A finding.Finding
 CLAIM = "application/vnd.casebook.claim+json"
 
-#: {id, published, measured_text, outcome, why, source}; id is a row of data/published.csv, and the
-#: two texts say their units
+#: A published.Comparison
 COMPARISON = "application/vnd.casebook.comparison+json"
 
 #: {name, html}: a figure that another page may include as _build/included/<name>.html
@@ -27,7 +23,7 @@ PROFILE = "application/vnd.casebook.profile+json"
 #: quotes of somebody else's package (casebook/charts/quotes.py)
 QUOTES = "application/vnd.casebook.quotes+json"
 
-#: {why}: a cell of which the machine file, from which the book is written, has no answer
+#: {why}: a cell that the machine file, from which the book is written, has no answer to
 NOT_IN_FILE = "application/vnd.casebook.not-in-file+json"
 
 

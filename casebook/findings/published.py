@@ -15,6 +15,7 @@ their times are compared as they are; whether a finding holds is for the caller 
 
 import re
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pandas as pd
@@ -55,6 +56,28 @@ _STAGE = re.compile(r"(stage-\d)(?: laptop| minimal| \+ \S+)?")
 
 #: How the sources' metrics begin, in words.
 _METRICS = {"wall": "wall time", "tottime": "own time of", "cumtime": "cumulative time of"}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A published number beside ours.
+
+    Fields:
+        id: its row of data/published.csv.
+        published, measured_text: theirs and ours, with their units; ours is empty without one.
+        outcome: one of OUTCOMES.
+        why: the reason, in a sentence, where one is given.
+        source: "live", or "reference" if ours was recorded elsewhere.
+        chapter: the stem of its notebook, once a build has gathered it.
+    """
+
+    id: str
+    published: str
+    measured_text: str
+    outcome: str
+    why: str
+    source: str
+    chapter: str = ""
 
 
 def load() -> pd.DataFrame:
@@ -185,21 +208,16 @@ def compare(
         why = NO_DELAY
     why = _explained(published, outcome, why.strip())
     if delays and measured is not None:
-        theirs, ours = _without_delays(published, measured, delay_s, delays)
+        theirs_s, ours_s = _without_delays(published, measured, delay_s, delays)
         delay_text = "the delay" if delays == 1 else f"the {delays} delays"
         why = (
-            f"Beside {delay_text} it took {theirs:.2f} s there and {ours:.2f} s here. {why}".strip()
-        )
+            f"Beside {delay_text} it took {theirs_s:.2f} s there and {ours_s:.2f} s here. {why}"
+        ).strip()
     recorded = behind(runs)["source"].eq(words.REFERENCE).any()
-    record = {
-        "id": id,
-        "published": _with_unit(published["value"], published["unit"]),
-        "measured_text": _text(measured, published, delay_s),
-        "outcome": outcome,
-        "why": why,
-        "source": words.REFERENCE if recorded or words.is_of_file() else words.LIVE,
-    }
-    _show(record, published)
+    source = words.REFERENCE if recorded or words.is_of_file() else words.LIVE
+    theirs = _with_unit(published["value"], published["unit"])
+    ours = _text(measured, published, delay_s)
+    _show(Comparison(id, theirs, ours, outcome, why, source), published)
 
 
 def _stacks(frame: pd.DataFrame) -> pd.Series:
@@ -304,16 +322,17 @@ def described(published: Mapping[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _show(record: dict[str, Any], published: pd.Series) -> None:
-    ours = f"here {record['measured_text']}" if record["measured_text"] else "nothing here"
-    recorded = record["source"] == words.REFERENCE
+def _show(comparison: Comparison, published: pd.Series) -> None:
+    measured = comparison.measured_text
+    recorded = comparison.source == words.REFERENCE
     Sentence(
         kind="published",
-        id=record["id"],
-        text=f"{described(published)}: published {record['published']}, {ours}",
-        sign=OUTCOMES[record["outcome"]],
-        outcome=record["outcome"],
-        origin=origin(recorded, 1) if record["measured_text"] else "",
+        id=comparison.id,
+        text=f"{described(published)}: published {comparison.published}, "
+        + (f"here {measured}" if measured else "nothing here"),
+        sign=OUTCOMES[comparison.outcome],
+        outcome=comparison.outcome,
+        origin=origin(recorded, 1) if measured else "",
         details="ours was recorded" if recorded else "ours was measured here",
-        remark=record["why"],
-    ).show(COMPARISON, record)
+        remark=comparison.why,
+    ).show(COMPARISON, asdict(comparison))

@@ -70,7 +70,7 @@ _NAMES = re.compile(
     r"botocore|aiobotocore|Twisted|Granian|aioquic|Dask|glibc|malloc|select\.poll|poll|recv_into|"
     r"extract|patch_all|set_default_verify_paths|CPython|GIL|Python \d|bare client|this library|"
     r"same library|"
-    r"our (?:line|server|client|store)|the (?:author|post))\b",
+    r"our (?:line|server|client|store)|the (?:author|post)|Hirani)\b",
     re.I,
 )
 

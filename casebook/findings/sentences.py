@@ -5,7 +5,6 @@ of the ledger, where the interval, the rounds and both attempts are; in JupyterL
 built pages, to the page that explains the outcomes. What did not hold is also said in words.
 """
 
-import os
 import re
 from dataclasses import dataclass
 from html import escape
@@ -14,7 +13,7 @@ from typing import Any
 from IPython import get_ipython
 from IPython.display import display
 
-from casebook import words
+from casebook import build, words
 from casebook.colours import style
 
 #: The class of a sentence by the sign of its mark.
@@ -50,7 +49,7 @@ class Sentence:
     def html(self) -> str:
         anchor = escape(f"{self.kind}-{self.id}")
         on_a_page, in_a_notebook = _LEDGERS[self.kind]
-        ledger = on_a_page if os.environ.get("CASEBOOK_BUILD") else in_a_notebook
+        ledger = on_a_page if build.in_build() else in_a_notebook
         classes = _CLASSES.get(self.sign, "cb-maybe")
         if self.kind == "published":
             classes += " cb-row"

@@ -18,9 +18,10 @@ import pandas as pd
 from casebook import places, words
 from casebook.cases.fetching import analysis, run_record
 from casebook.errors import UsageError
+from casebook.findings.finding import Finding
 from casebook.laboratory import elsewhere
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window
-from casebook.laboratory.machines import Machine
+from casebook.laboratory.machine_files import Machine
 
 #: What is said of a machine at the head of a comparison, in words.
 _OF_A_MACHINE = {
@@ -41,7 +42,7 @@ _OF_A_MACHINE = {
 _TO_THE_SECOND = re.compile(r"T(\d\d:\d\d):\d\dZ$")
 
 #: From this ratio between the slowest and the fastest tenth of the units of work on, a machine's
-#: speed varied so much that small differences mean nothing (laboratory/machine.py measures it).
+#: speed varied so much that small differences mean nothing (laboratory/conditions.py measures it).
 UNSTEADY_FROM = 1.5
 
 #: How a difference ranks: the higher, the further up.
@@ -70,16 +71,12 @@ class Row:
         return self.rank > ALIKE
 
 
-def windows(claims: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
-    """Return what the findings on a clock ask for, as text, by id and sentence without its numbers.
-
-    Parameters:
-        claims: records as in claims.json.
-    """
+def windows(findings: Iterable[Finding]) -> dict[tuple[str, str], str]:
+    """Return what findings on a clock ask for, as text, by id and sentence without its numbers."""
     return {
-        (claim["id"], _without_numbers(claim["statement"])): claim["window"]
-        for claim in claims
-        if claim.get("window")
+        (finding.id, _without_numbers(finding.statement)): finding.window
+        for finding in findings
+        if finding.window
     }
 
 
@@ -222,7 +219,8 @@ def reasons_given(root: Path) -> dict[str, str]:
     """Collect what the chapters say if a finding comes out otherwise, or cannot be decided.
 
     Parameters:
-        root: of the book. A link to a finding has such a sentence as its title (CONTRIBUTING.md).
+        root: of the book. A link to a finding has such a sentence as its title: see
+            notebooks/README.md.
 
     Returns the sentences by the finding's id.
     """

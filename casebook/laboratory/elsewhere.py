@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from casebook import stacks
-from casebook.laboratory import machines, measurements, reference
+from casebook.laboratory import machine_files, measurements, reference
 from casebook.words import REFERENCE
 
 #: From a stored answer to the rows that it makes: none where it is no answer of this kind.
@@ -41,7 +41,9 @@ def rows(kind: Kind) -> pd.DataFrame:
     Returns the rows of `of_machine`, and one column more, `machine`: the name of the file, empty
     for the reference machine. The reference machine comes first, then the others by their names.
     """
-    return _rows(kind, tuple((path, path.stat().st_mtime_ns) for path in machines.files())).copy()
+    return _rows(
+        kind, tuple((path, path.stat().st_mtime_ns) for path in machine_files.files())
+    ).copy()
 
 
 def of_reference(kind: Kind) -> pd.DataFrame:
@@ -52,7 +54,9 @@ def of_reference(kind: Kind) -> pd.DataFrame:
 
 @lru_cache
 def _rows(kind: Kind, changed: tuple[tuple[Path, int], ...]) -> pd.DataFrame:
-    recorded = sorted(machines.all_recorded(), key=lambda machine: machine.name != reference.NAME)
+    recorded = sorted(
+        machine_files.all_recorded(), key=lambda machine: machine.name != reference.NAME
+    )
     frames = [
         frame.assign(machine="" if machine.name == reference.NAME else machine.name)
         for machine in recorded
@@ -61,7 +65,7 @@ def _rows(kind: Kind, changed: tuple[tuple[Path, int], ...]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def of_machine(machine: machines.Machine, kind: Kind) -> pd.DataFrame:
+def of_machine(machine: machine_files.Machine, kind: Kind) -> pd.DataFrame:
     """Read the rows of a kind from a machine file: what of_answer gives, `source` and `instead`.
 
     An answer that lacks what a row needs, has text where a number belongs, or is of a stack that is
@@ -78,7 +82,7 @@ def of_machine(machine: machines.Machine, kind: Kind) -> pd.DataFrame:
 
 def _is_row(row: dict[str, Any], kind: Kind) -> bool:
     """Check whether the numbers of a row are finite, and all its other values plain."""
-    if not all(machines.is_number(row.get(name)) for name in kind.numbers):
+    if not all(machine_files.is_number(row.get(name)) for name in kind.numbers):
         return False
     plain, may_differ = (str, int, float, bool, type(None)), {"asked", *kind.parts}
     return all(isinstance(value, plain) for name, value in row.items() if name not in may_differ)

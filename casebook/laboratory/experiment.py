@@ -10,7 +10,6 @@ to standard output; it runs with the Python and the packages of a stack. The ans
 What follows from it, `figures` says, each time that it is read.
 """
 
-import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -19,9 +18,9 @@ from typing import Any
 
 import pandas as pd
 
-from casebook import stacks
+from casebook import build, stacks
 from casebook.errors import EnvironmentFailed, MissingInterpreter
-from casebook.laboratory import lots, machines, measurements, rounds, scripts
+from casebook.laboratory import lots, machine_files, measurements, rounds, scripts
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.reference import NAME, unlikeness
 from casebook.laboratory.rounds import as_list, in_turns
@@ -167,7 +166,7 @@ class Experiment:
         What lacks something that `figures` needs today, or is wrong, is no answer.
         """
         for machine in sorted(
-            machines.all_recorded(), key=lambda candidate: unlikeness(candidate.name)
+            machine_files.all_recorded(), key=lambda candidate: unlikeness(candidate.name)
         ):
             answers = [answer for answer in machine.answers if answer.get("asked")]
             candidates = [answer for answer in answers if answer["asked"][:-1] == question[:-1]]
@@ -258,7 +257,7 @@ _reported: set[str] = set()
 
 def _say_once(subject: str, line: str) -> None:
     """Tell the reader of a cell why it falls back. A page says it in its captions."""
-    if subject not in _reported and os.environ.get("CASEBOOK_BUILD") != "1":
+    if subject not in _reported and not build.in_build():
         _reported.add(subject)
         environments.report(line)
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from casebook import places, spans
+from casebook.build import in_build, not_a_measurement
 from casebook.errors import CasebookError, NotInFile, RunFailed, ServerFailed, VisitFailed
-from casebook.laboratory import beside, machine, progress, scripts
+from casebook.laboratory import conditions, progress, reservation, scripts
 from casebook.stacks import Stack, commands, digests, environments
 
 #: The form in which measurements are stored. Another form, another number: old ones are then not
@@ -23,7 +24,7 @@ SCHEMA = 2
 
 #: What each measurement says of how it was made: columns of every frame of measurements.
 #: commit: of this project; schema: SCHEMA; key: the name in the store ("" when not stored).
-COLUMNS = (*machine.COLUMNS, "commit", "schema", "key")
+COLUMNS = (*conditions.COLUMNS, "commit", "schema", "key")
 
 
 #: The errors that say what became of a measurement: a wrong response is an answer, too.
@@ -51,6 +52,7 @@ def commit() -> str:
         return "unknown"
 
 
+@not_a_measurement
 def _git(*arguments: str) -> str:
     """Return what git says of this checkout. Raises RunFailed."""
     return commands.output(["git", *arguments], "git", 60, os.environ, folder=places.ROOT)
@@ -202,8 +204,8 @@ def new(measure: Callable[[], dict[str, Any]], key: str = "", label: str = "") -
     """
     if _answers is not None:
         raise NotInFile("its machine file has no answer to this")
-    with beside.shared(), _mark_under_way(), spans.span(spans.MEASUREMENT, label):
-        result = machine.watched(measure)
+    with reservation.shared(), _mark_under_way(), spans.span(spans.MEASUREMENT, label):
+        result = conditions.watched(measure)
     return {"measured_at": now()} | result | {"commit": commit(), "schema": SCHEMA, "key": key}
 
 
@@ -239,7 +241,7 @@ def _one_at_a_time(key: str) -> Iterator[None]:
     if not in_build():
         yield
         return
-    with beside.shared():
+    with reservation.shared():
         places.LOCAL.mkdir(parents=True, exist_ok=True)
         path = places.LOCAL / f"measuring-{digests.digest(str(key))}.lock"
         with open(path, "w") as lock:
@@ -301,11 +303,6 @@ def of_class(kind: type, stored: dict[str, Any]) -> dict[str, Any]:
     """Select the fields of a dataclass from what is stored."""
     names = {field.name for field in fields(kind)}
     return {name: value for name, value in stored.items() if name in names}
-
-
-def in_build() -> bool:
-    """Check whether this is the kernel of a build, and not a reader's."""
-    return os.environ.get("CASEBOOK_BUILD") == "1"
 
 
 def load(key: str) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from casebook.laboratory import machines
+from casebook.laboratory import machine_files
 from casebook.words import ON, REFERENCE
 
 #: How `instead` names a number.
@@ -28,12 +28,12 @@ NAME = "intel-xeon-2core-full"
 
 def file() -> Path:
     """Return the path of the reference machine's file."""
-    return machines.folder() / f"{NAME}{machines.SUFFIX}"
+    return machine_files.folder() / f"{NAME}{machine_files.SUFFIX}"
 
 
 def machine() -> dict[str, Any]:
     """Describe the reference machine, in fields of machines.ABOUT; empty where it has no file."""
-    matches = (recorded for recorded in machines.all_recorded() if recorded.name == NAME)
+    matches = (recorded for recorded in machine_files.all_recorded() if recorded.name == NAME)
     return next((recorded.about for recorded in matches), {})
 
 
@@ -96,7 +96,7 @@ def _of_nearest(
 
 def label(name: str) -> str:
     """Describe a machine of data/machines/ in a few words, by the name of its file."""
-    return next((file.label for file in machines.all_recorded() if file.name == name), name)
+    return next((file.label for file in machine_files.all_recorded() if file.name == name), name)
 
 
 @lru_cache
@@ -106,8 +106,8 @@ def unlikeness(name: str) -> tuple[bool, bool, float, bool]:
 
     name: of its file; empty for the reference machine.
     """
-    about = {file.name: file.about for file in machines.all_recorded()}.get(name or NAME, {})
-    return *machines.unlikeness(about), name not in ("", NAME)
+    about = {file.name: file.about for file in machine_files.all_recorded()}.get(name or NAME, {})
+    return *machine_files.unlikeness(about), name not in ("", NAME)
 
 
 def _distance(number: float, values: Collection[Any]) -> float:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from casebook import spans
 from casebook.errors import NotInFile, UsageError
-from casebook.laboratory import beside
+from casebook.laboratory import reservation
 from casebook.laboratory.decisions import LOOKS, OTHERWISE, UNDECIDED, Question, interval
 from casebook.mistakes import for_readers
 
@@ -65,7 +65,7 @@ def side_by_side(
         return [measure(repeat) for repeat in several]
     # The threads measure with the lock of this one: they wait neither for it nor each by itself.
     with (
-        beside.shared(),
+        reservation.shared(),
         spans.span(spans.MEASUREMENT, label),
         ThreadPoolExecutor(at_once) as pool,
     ):
@@ -153,7 +153,7 @@ def until_decided(
             return pd.DataFrame()  # the machine of that file took no more rounds
 
     interval([])  # loads its library, while others may still measure
-    with beside.exclusive():
+    with reservation.exclusive():
         for last in looks:
             runs = measure_rounds(range(count + 1, last + 1))
             frame, count = pd.concat([frame, runs], ignore_index=True), last

@@ -10,7 +10,7 @@ from casebook import places, stacks
 from casebook.cases.bookstore import line
 from casebook.errors import BookFailed, CasebookError, FindingsOtherwise
 from casebook.findings import published
-from casebook.laboratory import machines
+from casebook.laboratory import machine_files
 from casebook.laboratory.decisions import OTHERWISE, UNDECIDED
 from casebook.laboratory.progress import Progress
 from casebook.pages import execution, ledger, records, rendering, resting, statements, timing
@@ -68,14 +68,14 @@ def build(
     if root == places.ROOT:
         _prepare(chosen)
     with Refreshing(book) as pages:
-        expected = timing.on_this_machine(machines.read_kept(nearest)) if nearest else {}
+        expected = timing.on_this_machine(machine_files.read_kept(nearest)) if nearest else {}
         chapters = execution.execute(
             book, chapter_done=pages.chapter_done, only=chosen, expected=expected
         )
     collected = records.collect(book, chapters)
     first_page, problems = rendering.render(book, chapters, collected)
     if not problems:  # the page of comparisons is where an author sees what is missing
-        compared = {record["id"] for record in collected.comparisons}
+        compared = {comparison.id for comparison in collected.comparisons}
         if missing := [row for row in book.published() if row not in compared]:
             problems = [
                 "No chapter compares itself with these rows of data/published.csv: "
@@ -134,7 +134,7 @@ def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
 
     Returns the first page. Raises MachineFileRefused, and BookFailed as `build`.
     """
-    machine = machines.read_kept(file)
+    machine = machine_files.read_kept(file)
     print(f"writing the book of {machine.label}, from {file.name}: this measures nothing",
           file=sys.stderr, flush=True)  # fmt: skip
     if first and not (book.html / "index.html").exists():
@@ -162,16 +162,16 @@ def _most_alike(book: Book) -> Path | None:
     A whole build comes before the reference run, which answers what no quick build asks; and a file
     that also says what statements of chapters saw before one of the time when that was not kept.
     """
-    files = sorted((book.root / "data" / "machines").glob(f"*{machines.SUFFIX}"))
+    files = sorted((book.root / "data" / "machines").glob(f"*{machine_files.SUFFIX}"))
 
     def rank(path: Path) -> tuple[Any, ...]:
-        machine = machines.read_kept(path)
+        machine = machine_files.read_kept(path)
         questions = (answer.get("asked") or [""] for answer in machine.answers)
         return (
             not machine.findings,
             all(question[0] != statements.KIND for question in questions),
-            machines.unlikeness(machine.about),
-            machine.about.get("processor") != machines.processor(),
+            machine_files.unlikeness(machine.about),
+            machine.about.get("processor") != machine_files.processor(),
         )
 
     return min(files, key=rank, default=None)
@@ -179,12 +179,12 @@ def _most_alike(book: Book) -> Path | None:
 
 def _otherwise(collected: records.Records) -> list[str]:
     """Return the findings of this machine that fail a strict build, a line each."""
-    claims = execution.otherwise(collected.claims)
-    rows = [row for row in collected.comparisons if published.UNEXPLAINED in row["why"]]
+    findings = execution.otherwise(collected.findings)
+    rows = [row for row in collected.comparisons if published.UNEXPLAINED in row.why]
     return [
-        *(f"{finding['id']} ({finding['chapter']}): {finding['statement']}" for finding in claims),
-        *(f"{row['id']} ({row['chapter']}): published {row['published']}, here "
-          f"{row['measured_text']}, and no reason is given" for row in rows),
+        *(f"{finding.id} ({finding.chapter}): {finding.statement}" for finding in findings),
+        *(f"{row.id} ({row.chapter}): published {row.published}, here "
+          f"{row.measured_text}, and no reason is given" for row in rows),
     ]  # fmt: skip
 
 
@@ -241,13 +241,13 @@ def _summarise(book: Book, collected: records.Records, first_page: Path) -> None
     not hold.
     """
     lines = []
-    for claim in collected.claims:
-        if claim["outcome"] in (OTHERWISE, UNDECIDED):
-            page = f"{book.html.relative_to(book.root)}/notebooks/{claim['chapter']}.html"
-            lines.append(f"  {claim['outcome']}: {page}#claim-{claim['id']}")
-    if collected.claims:
-        outcomes = ledger.came_out(claim["outcome"] for claim in collected.claims)
-        lines.append(f"of {len(collected.claims)} findings, {outcomes}")
+    for finding in collected.findings:
+        if finding.outcome in (OTHERWISE, UNDECIDED):
+            page = f"{book.html.relative_to(book.root)}/notebooks/{finding.chapter}.html"
+            lines.append(f"  {finding.outcome}: {page}#claim-{finding.id}")
+    if collected.findings:
+        outcomes = ledger.came_out(finding.outcome for finding in collected.findings)
+        lines.append(f"of {len(collected.findings)} findings, {outcomes}")
     # Sphinx may have ended before it wrote the list; that is among the problems then.
     sentences = resting.listed(book) if (book.html / resting.LISTED).exists() else []
     if marked := sum(bool(sentence.shown) for sentence in sentences):

@@ -21,14 +21,15 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from casebook.findings import media
-from casebook.laboratory import machines, progress
+from casebook.findings.finding import Finding
+from casebook.laboratory import machine_files, progress
 from casebook.laboratory.decisions import OTHERWISE
 from casebook.pages import contents, kernel, staleness
 from casebook.pages.contents import Book
 from casebook.pages.timing import ChapterTime, Timing
 
 #: How many chapters are executed at a time: while one measures alone, the others draw. What they
-#: may measure beside each other is said in casebook/laboratory/beside.py.
+#: may measure beside each other is said in casebook/laboratory/reservation.py.
 LANES = 3
 #: How many of the things that have changed are named.
 MOST_NAMED = 5
@@ -163,24 +164,21 @@ def _executed(
     notebook and its failure.
     """
     if doubtful := _to_count_again(book, path):
-        ids = ", ".join(claim["id"] for claim in doubtful)
+        ids = ", ".join(finding.id for finding in doubtful)
         times.print_line(path.stem, f"came out otherwise before, so it is measured again: {ids}")
-        book.forget(key for claim in doubtful for key in claim["keys"])
+        book.forget(key for finding in doubtful for key in finding.keys)
     notebook, failure = kernel.run(path, book, folder, partial(times.show, path.stem), stop)
     if changed := _changed(folder / kernel.PROGRESS):
         times.print_line(path.stem, f"measured again what depends on what has changed: {changed}")
     return notebook, failure
 
 
-def _to_count_again(book: Book, path: Path) -> list[dict]:
-    """Return the findings of a notebook that rest on what was counted here and came out otherwise
-    when it was last executed.
-    """
+def _to_count_again(book: Book, path: Path) -> list[Finding]:
+    """Return the findings of a notebook that were counted here and came out otherwise last time."""
     last = book.executed / path.name
-    findings = media.records(contents.read(last), media.CLAIM) if last.exists() else []
-    return [
-        finding for finding in otherwise(findings) if finding["keys"] and finding["window"] is None
-    ]
+    records = media.records(contents.read(last), media.CLAIM) if last.exists() else []
+    findings = otherwise(map(Finding.from_json, records))
+    return [finding for finding in findings if finding.keys and finding.window is None]
 
 
 def _answered(
@@ -191,7 +189,7 @@ def _answered(
     """
     show = partial(times.show, path.stem)
     notebook, failure = kernel.run(path, book, folder, show, stop, file)
-    notebook.metadata[contents.MACHINE] = machines.read_kept(file).label
+    notebook.metadata[contents.MACHINE] = machine_files.read_kept(file).label
     if missing := not_in_file(notebook):
         times.print_line(path.stem, f"{len(missing)} cells that its file has no answer to")
     return notebook, failure
@@ -211,6 +209,6 @@ def _changed(progress_file: Path) -> str:
     return ", ".join([*names][:MOST_NAMED]) + ", …" * (len(names) > MOST_NAMED)
 
 
-def otherwise(claims: Iterable[dict]) -> list[dict]:
-    """Return those claims that came out otherwise, here and now."""
-    return [finding for finding in claims if finding["outcome"] == OTHERWISE and finding["live"]]
+def otherwise(findings: Iterable[Finding]) -> list[Finding]:
+    """Return those findings that came out otherwise, here and now."""
+    return [finding for finding in findings if finding.outcome == OTHERWISE and finding.live]

@@ -13,7 +13,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode, v4
 
-from casebook import spans
+from casebook import build, spans
 from casebook.laboratory import progress
 from casebook.pages import contents, statements
 
@@ -57,7 +57,7 @@ def run(
         # The modules whose digest was taken are the ones that the cells import.
         "PYTHONPATH": str(book.root),
         # A build may show a measurement of the same digest again; a reader's cell always measures.
-        "CASEBOOK_BUILD": "1",
+        build.VARIABLE: "1",
         progress.VARIABLE: str(progress_file),
         spans.VARIABLE: str(folder / SPANS),
         statements.CHAPTER: path.stem,

@@ -5,22 +5,22 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 from casebook import words
 from casebook.findings import side_by_side
-from casebook.findings.published import described
+from casebook.findings.finding import Finding, Rounds, Value
+from casebook.findings.published import Comparison, described
 from casebook.laboratory import error_rates
 from casebook.laboratory.decisions import ERROR, independent
-from casebook.laboratory.machines import Machine
+from casebook.laboratory.machine_files import Machine
 
-#: The fields of claims.json, in this order.
-CLAIM_FIELDS = (
-    "id", "statement", "value", "unit", "n", "spread", "interval", "window", "decided",
-    "correlation",
-    "outcome", "holds", "because", "attempts", "source", "stack", "on", "chapter",
-)  # fmt: skip
+#: The file of all findings, beside the pages that include it and in the built book.
+FINDINGS_FILE = "claims.json"
+#: The fields of a finding that are for the next build alone, and not in that file.
+_NOT_LISTED = ("live", "keys")
 
 #: How outcomes (casebook/findings) are counted, for one and for several.
 _COUNTED = {
@@ -37,8 +37,6 @@ _COUNTED = {
     "not measured": ("is not measured", "are not measured"),
 }
 
-Record = dict[str, Any]
-
 
 def came_out(outcomes: Iterable[str]) -> str:
     """Return how many came out in which way: "8 hold, 1 is undecided"."""
@@ -50,43 +48,51 @@ def came_out(outcomes: Iterable[str]) -> str:
     )
 
 
-def claims_json(claims: list[Record]) -> str:
-    """Return a JSON array, one object per claim with the fields of CLAIM_FIELDS (null if
-    missing).
-    """
-    fields = [{name: claim.get(name) for name in CLAIM_FIELDS} for claim in claims]
-    return json.dumps(fields, indent=1)
+def claims_json(findings: Iterable[Finding]) -> str:
+    """Return a JSON array, one object per finding."""
+    listed = [
+        {name: value for name, value in finding.as_json().items() if name not in _NOT_LISTED}
+        for finding in findings
+    ]
+    return json.dumps(listed, indent=1)
 
 
-def claims_page(claims: list[Record]) -> str:
-    """Return a MyST table of the claims, for book/claims.md to include."""
-    if not claims:
+def read(folder: Path) -> list[Finding]:
+    """Read the findings of a build from the FINDINGS_FILE in a folder."""
+    records = json.loads((folder / FINDINGS_FILE).read_text(encoding="utf-8"))
+    return [Finding.from_json(record) for record in records]
+
+
+def claims_page(findings: list[Finding]) -> str:
+    """Return a MyST table of the findings, for book/claims.md to include."""
+    if not findings:
         return "No chapter has made a claim yet."
     heads = ("Claim", "Value", "n", "Interval or spread", "Outcome", "Source", "Measured on",
              "Chapter")  # fmt: skip
     rows = [
         (
-            f"{_named('claim', claim['id'])}<br>{in_cell(claim['statement'])}",
-            _quantity(claim.get("value"), claim.get("unit")),
-            in_cell(claim.get("n")),
-            _range(claim),
-            _outcome(claim),
-            in_cell(claim.get("source")),
-            "<br>".join(filter(None, map(in_cell, (claim.get("stack"), claim.get("on"))))),
-            _chapter(claim, "claim"),
+            f"{_named('claim', finding.id)}<br>{in_cell(finding.statement)}",
+            _quantity(finding.value, finding.unit),
+            in_cell(finding.n),
+            _range(finding),
+            _outcome(finding),
+            in_cell(finding.source),
+            "<br>".join(filter(None, map(in_cell, (finding.stack, finding.on)))),
+            _chapter(finding, "claim"),
         )
-        for claim in claims
+        for finding in findings
     ]
-    summary = came_out(claim["outcome"] for claim in claims)
-    summary = f"{len(claims)} claims in this build: {summary}.{_of_clocks(claims)}"
+    summary = came_out(finding.outcome for finding in findings)
+    summary = f"{len(findings)} claims in this build: {summary}.{_of_clocks(findings)}"
     return f"{summary}\n\n{_table('claims', heads, rows)}"
 
 
-def _of_clocks(claims: list[Record]) -> str:
-    """Return what the findings on a clock are worth together: how many may be wrong, and how far
-    their rounds resemble each other.
+def _of_clocks(findings: list[Finding]) -> str:
+    """Return what the findings on a clock are worth together.
+
+    That is how many of them may be wrong, and how far their rounds resemble each other.
     """
-    on_clocks = [claim for claim in claims if claim.get("window")]
+    on_clocks = [finding for finding in findings if finding.window]
     if not on_clocks:
         return ""
     count, assumed_correlation = len(on_clocks), 0.4
@@ -102,22 +108,22 @@ def _of_clocks(claims: list[Record]) -> str:
         f"has {simulated:.2g} of them there; {if_correlated:.2g} if each round were correlated "
         f"with the next by {assumed_correlation}."
     )
-    correlated = [claim for claim in on_clocks if claim.get("correlation") is not None]
+    correlated = [(f.correlation, independent(f.n)) for f in on_clocks if f.correlation is not None]
     if correlated:
-        excesses = [finding["correlation"] - independent(finding["n"]) for finding in correlated]
+        excesses = [correlation - by_chance for correlation, by_chance in correlated]
         sentences += (
             f" Each round's value is correlated with the next (known of {len(correlated)}): in the "
             "median finding by "
-            f"{_correlation(median(finding['correlation'] for finding in correlated))}, "
+            f"{_correlation(median(correlation for correlation, _ in correlated))}, "
             "where independent rounds would show "
-            f"{_correlation(median(independent(finding['n']) for finding in correlated))}; in "
+            f"{_correlation(median(by_chance for _, by_chance in correlated))}; in "
             f"{sum(excess > 0.5 for excess in excesses)} by more than 0.5 beyond that. Where it is "
             "beyond, the interval is widened."
         )
     return sentences
 
 
-def published_page(published: dict[str, dict[str, str]], comparisons: list[Record]) -> str:
+def published_page(published: dict[str, dict[str, str]], comparisons: list[Comparison]) -> str:
     """Return a MyST table of comparisons, for book/published.md to include.
 
     `published`: Book.published, whose order the table follows. A comparison whose id is not in
@@ -125,16 +131,15 @@ def published_page(published: dict[str, dict[str, str]], comparisons: list[Recor
     """
     if not comparisons:
         return "No chapter has compared itself with a published number yet."
-    order = [*published, *(record["id"] for record in comparisons)]
+    order = [*published, *(comparison.id for comparison in comparisons)]
     heads = ("Published", "Theirs", "Ours", "Outcome", "Why", "Source", "Chapter")
     rows = []
-    for record in sorted(comparisons, key=lambda record: order.index(record["id"])):
-        about = _named("published", record["id"])
-        if record["id"] in published:
-            about += f"<br>{in_cell(described(published[record['id']]))}"
-        names = ("published", "measured_text", "outcome", "why", "source")
-        cells = (in_cell(record.get(name)) for name in names)
-        rows.append((about, *cells, _chapter(record, "published")))
+    for row in sorted(comparisons, key=lambda row: order.index(row.id)):
+        about = _named("published", row.id)
+        if row.id in published:
+            about += f"<br>{in_cell(described(published[row.id]))}"
+        texts = (row.published, row.measured_text, row.outcome, row.why, row.source)
+        rows.append((about, *map(in_cell, texts), _chapter(row, "published")))
     return _table("published", heads, rows)
 
 
@@ -143,14 +148,14 @@ def _named(kind: str, name: str) -> str:
     return f'<span id="{kind}-{html.escape(name)}"></span>**{in_cell(name)}**'
 
 
-def _outcome(claim: Record) -> str:
-    """Return how a claim came out, and how its attempts did if it was measured twice."""
-    text = f"**{in_cell(claim['outcome'])}**"
-    if claim.get("because"):
-        text += f": {in_cell(claim['because'])}"
-    for number, attempt in enumerate(claim.get("attempts") or (), 1):
-        value = _quantity(attempt.get("value"))
-        text += f"<br>attempt {number}: {in_cell(attempt['outcome'])}, {value}"
+def _outcome(finding: Finding) -> str:
+    """Return how a finding came out, and how its attempts did if it was measured twice."""
+    text = f"**{in_cell(finding.outcome)}**"
+    if finding.because:
+        text += f": {in_cell(finding.because)}"
+    for number, attempt in enumerate(finding.attempts, 1):
+        value = _quantity(attempt.value)
+        text += f"<br>attempt {number}: {in_cell(attempt.outcome)}, {value}"
     return text
 
 
@@ -210,23 +215,24 @@ def _finding(row: side_by_side.Row) -> str:
     return statement + window
 
 
-def _range(claim: Record) -> str:
-    """Return the interval of a finding on a clock and what was asked, and the interval that decided
-    if it is another one; for all other findings the spread of the runs.
+def _range(finding: Finding) -> str:
+    """Return the interval of a finding on a clock and what was asked, else the spread of the runs.
+
+    If another interval decided, it is named as well.
     """
-    if not claim.get("window") and not claim.get("decided"):
-        return _range_text(claim.get("spread"))
-    decisive = [claim] if claim.get("window") else []
-    if claim.get("decided") and claim["decided"]["interval"] != claim.get("interval"):
-        decisive.append(claim["decided"])
+    if not finding.window and not finding.decided:
+        return _range_text(finding.spread)
+    decisive: list[Finding | Rounds] = [finding] if finding.window else []
+    if finding.decided and finding.decided.interval != finding.interval:
+        decisive.append(finding.decided)
     text = "<br>and<br>".join(
-        f"{_range_text(rounds['interval']) or 'none'}<br>asked: {in_cell(rounds['window'])}"
+        f"{_range_text(rounds.interval) or 'none'}<br>asked: {in_cell(rounds.window)}"
         for rounds in decisive
     )
-    if claim.get("correlation") is not None:
-        by_chance = _correlation(independent(claim["n"]))
+    if finding.correlation is not None:
+        by_chance = _correlation(independent(finding.n))
         text += (
-            f"<br>a round with the next: {_correlation(claim['correlation'])} "
+            f"<br>a round with the next: {_correlation(finding.correlation)} "
             f"(independent: {by_chance})"
         )
     return text
@@ -236,16 +242,15 @@ def _correlation(value: float) -> str:
     return f"{round(value, 2) + 0:.2f}"  # no -0.00
 
 
-def _range_text(bounds: Sequence[float] | None) -> str:
+def _range_text(bounds: Sequence[Value] | None) -> str:
     """Return two bounds in words; once if they read the same."""
     return " to ".join(dict.fromkeys(_quantity(end) for end in bounds or ()))
 
 
-def _chapter(record: Record, kind: str) -> str:
-    """Return a link to the place where the chapter shows it."""
-    chapter = record["chapter"]
-    address = f"../notebooks/{chapter}.html#{kind}-{html.escape(record['id'])}"
-    return f'<a href="{address}">{in_cell(chapter.replace("_", " "))}</a>'
+def _chapter(shown: Finding | Comparison, kind: str) -> str:
+    """Return a link to the place where the chapter shows a finding or a comparison."""
+    address = f"../notebooks/{shown.chapter}.html#{kind}-{html.escape(shown.id)}"
+    return f'<a href="{address}">{in_cell(shown.chapter.replace("_", " "))}</a>'
 
 
 def _quantity(value: Any, unit: Any = None) -> str:

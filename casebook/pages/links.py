@@ -1,8 +1,15 @@
 """Checks the links between the built pages, anchors included, and that pages load nothing else."""
 
+import re
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
+
+#: The folder that a site is served under if its address is not known yet.
+SOMEWHERE = "/book/"
+#: Hosts that mean the machine that built the book, and no other.
+ONLY_HERE = ("localhost", "127.0.0.1", "0.0.0.0", "::1")
 
 #: Attributes whose address a browser fetches by itself.
 LOADED = ("src", "poster", "data")
@@ -11,8 +18,11 @@ NOT_LOADED = {"canonical", "author", "license", "next", "prev", "index", "search
 
 
 class Page(HTMLParser):
-    """What a page says of itself (meta, canonical), where one can go (anchors), where it leads to
-    (links), and what it loads.
+    """What a page says of itself, and where it leads.
+
+    meta: by name or property, such as "og:title"; canonical: its own address. anchors: where one
+    can go on it; links: where it leads; loaded: what a browser fetches with it. leads_on: whether
+    it only leads to another page.
     """
 
     def __init__(self, text: str) -> None:
@@ -20,14 +30,13 @@ class Page(HTMLParser):
         self.anchors: set[str] = set()
         self.links: list[str] = []
         self.loaded: list[str] = []
-        #: By name or property, such as "og:title".
         self.meta: dict[str, str] = {}
         self.canonical = ""
-        #: Whether it only leads to another page.
         self.leads_on = False
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take from a tag what it says; called by the parser."""
         attributes = {name: value for name, value in attrs if value}
         self.anchors.update(attributes[name] for name in ("id", "name") if name in attributes)
         self.loaded.extend(attributes[name] for name in LOADED if name in attributes)
@@ -51,36 +60,62 @@ def pages_of(site: Path) -> dict[Path, Page]:
     return {path: Page(path.read_text(encoding="utf-8")) for path in paths}
 
 
-def problems(site: Path) -> list[str]:
-    """Return a line per link that leads nowhere, and per file that a page would load from
-    elsewhere.
+def problems(site: Path, published: str = "") -> list[str]:
+    """Return a line for each address in the pages and style sheets of a site that leads nowhere.
 
-    The site is a folder of HTML pages. Links to other sites are not followed.
+    So does one that holds on this machine alone, and one that a page would load from another site.
+    Links to other sites are not followed. published: the address of the site, with a slash at its
+    end, if it has one; it is looked at as if it were served below that address's folder.
     """
     pages = pages_of(site)
+    below = urlsplit(published).path or SOMEWHERE
     lines = []
+
+    def wrong(name: str, url: str, is_loaded: bool) -> str:
+        return _elsewhere(url, is_loaded) or _broken(site, pages, below, name, url)
+
     for path, page in pages.items():
         name = path.relative_to(site).as_posix()
-        elsewhere = [address for address in page.loaded if urlsplit(address).netloc]
-        lines += [f"{name}: loads {address} from another site" for address in elsewhere]
-        for address in page.links + page.loaded:
-            if reason := _broken(site, path, address, pages):
-                lines.append(f"{name}: {address} {reason}")
+        for url in dict.fromkeys([*page.links, *page.loaded]):
+            if published and url in page.links and url.startswith(published):
+                reason = "leads to the published site, also from a copy of it"
+            else:
+                reason = wrong(name, url, url in page.loaded)
+            lines += [f"{name}: {url} {reason}"] * bool(reason)
+    for sheet in sorted(site.rglob("*.css")):
+        name = sheet.relative_to(site).as_posix()
+        text = sheet.read_text(encoding="utf-8", errors="replace")
+        for url in dict.fromkeys(re.findall(r"url\(\s*[\"']?([^)\"']+)", text)):
+            if reason := wrong(name, url, is_loaded=True):
+                lines.append(f"{name}: {url} {reason}")
     return lines
 
 
-def _broken(site: Path, path: Path, address: str, pages: dict[Path, Page]) -> str:
-    parts = urlsplit(address)
+def _elsewhere(url: str, is_loaded: bool) -> str:
+    """Return what is wrong with an address outside the site; empty if nothing is."""
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return "is a file of the machine that built the book"
+    if parts.hostname in ONLY_HERE:
+        return "is on the machine that built the book"
+    return "is loaded from another site" if parts.netloc and is_loaded else ""
+
+
+def _broken(site: Path, pages: Mapping[Path, Page], below: str, name: str, url: str) -> str:
+    """Return why an address in a file of the site leads nowhere in it; empty if it does not."""
+    parts = urlsplit(url)
     if parts.scheme or parts.netloc:
         return ""
-    target = path
-    if parts.path:
-        base = site if parts.path.startswith("/") else path.parent
-        target = (base / unquote(parts.path).lstrip("/")).resolve()
-        if target.is_dir():
-            target /= "index.html"
-        if not target.is_file():
-            return "does not exist"
+    path = unquote(urlsplit(urljoin(f"{below}{name}", url)).path)
+    if not path.startswith(below):
+        return "leaves the folder in which the book is published"
+    if any(part.startswith(".") for part in path.split("/")):
+        return "is hidden, and is left out where a site is uploaded"
+    target = site / path.removeprefix(below)
+    if target.is_dir():
+        target /= "index.html"
+    if not target.is_file():
+        return "does not exist"
     anchor = unquote(parts.fragment)
     # An empty fragment is the top of the page; browsers also know "top".
     if anchor and anchor != "top" and target in pages and anchor not in pages[target].anchors:

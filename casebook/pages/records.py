@@ -2,14 +2,16 @@
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from casebook import charts
 from casebook.errors import BookFailed
 from casebook.findings import media, side_by_side
-from casebook.laboratory import machines
-from casebook.pages import ledger, program, upstream
+from casebook.findings.finding import Finding
+from casebook.findings.published import Comparison
+from casebook.laboratory import machine_files
+from casebook.pages import ledger, program, upstream_page
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
 from casebook.words import LIVE
@@ -19,14 +21,14 @@ from casebook.words import LIVE
 class Records:
     """What all chapters said, in reading order. Each record also names its `chapter`."""
 
-    claims: list[dict[str, Any]]
-    comparisons: list[dict[str, Any]]
+    findings: list[Finding]
+    comparisons: list[Comparison]
     figures: list[dict[str, Any]]
     profiles: list[dict[str, Any]]
 
 
 def collect(
-    book: Book, chapters: Sequence[Chapter], machine: machines.Machine | None = None
+    book: Book, chapters: Sequence[Chapter], machine: machine_files.Machine | None = None
 ) -> Records:
     """Gather, check and write what the chapters said into `book.included`.
 
@@ -37,19 +39,21 @@ def collect(
     Raises BookFailed for an id that is used twice.
     """
     collected = Records(
-        claims=_unique(chapters, media.CLAIM, "claim"),
-        comparisons=_unique(chapters, media.COMPARISON, "comparison"),
+        findings=[*map(Finding.from_json, _unique(chapters, media.CLAIM, "claim"))],
+        comparisons=[
+            Comparison(**row) for row in _unique(chapters, media.COMPARISON, "comparison")
+        ],
         figures=_unique(chapters, media.FIGURE, "figure"),
         profiles=_unique(chapters, media.PROFILE, "profile"),
     )
-    answers = machine.answers if machine else machines.stored_answers()
+    answers = machine.answers if machine else machine_files.stored_answers()
     files = {
-        "claims.json": ledger.claims_json(collected.claims),
-        "claims.md": ledger.claims_page(collected.claims),
+        ledger.FINDINGS_FILE: ledger.claims_json(collected.findings),
+        "claims.md": ledger.claims_page(collected.findings),
         "published.md": ledger.published_page(book.published(), collected.comparisons),
-        "machines.md": _side_by_side(book, collected.claims, machine, answers),
-        "upstream.md": upstream.page(upstream.load(book.root), "../notebooks/"),
-        "clients.md": upstream.clients(upstream.load(book.root)),
+        "machines.md": _side_by_side(book, collected.findings, machine, answers),
+        "upstream.md": upstream_page.page(upstream_page.load(book.root), "../notebooks/"),
+        "clients.md": upstream_page.clients(upstream_page.load(book.root)),
         "program.md": program.page(book.root, answers),
     }
     files |= {f"{figure['name']}.html": figure["html"] for figure in collected.figures}
@@ -62,12 +66,12 @@ def collect(
 
 def _side_by_side(
     book: Book,
-    claims: list[dict[str, Any]],
-    machine: machines.Machine | None,
+    findings: list[Finding],
+    machine: machine_files.Machine | None,
     answers: list[dict[str, Any]],
 ) -> str:
     """Write the page *Your machine*: this machine, or that of the file, and those of the book."""
-    first, further = _machines(claims, machine, answers)
+    first, further = _machines(findings, machine, answers)
     with_findings = [first, *(other for other in further if other.findings)]
     drawings = charts.of_machines([first, *further], live_machine="" if machine else first.name)
     because = side_by_side.reasons_given(book.root)
@@ -75,19 +79,22 @@ def _side_by_side(
 
 
 def _machines(
-    claims: list[dict[str, Any]],
-    machine: machines.Machine | None,
+    findings: list[Finding],
+    machine: machine_files.Machine | None,
     answers: list[dict[str, Any]],
-) -> tuple[machines.Machine, list[machines.Machine]]:
-    """Return the machine of this book with its claims, and the machines that come with the book."""
+) -> tuple[machine_files.Machine, list[machine_files.Machine]]:
+    """Return the machine of this book with its findings, and those that come with the book."""
     if machine is None:
-        about = {name: fact for name, fact in machines.describe().items() if name != "commit"}
-        first = machines.Machine("this machine", about, answers, machines.findings_of(claims))
+        about = {name: fact for name, fact in machine_files.describe().items() if name != "commit"}
+        own = machine_files.findings_of(finding.as_json() for finding in findings)
+        first = machine_files.Machine("this machine", about, answers, own)
     else:
-        findings = machines.findings_of({**claim, "source": LIVE} for claim in claims)
-        first = machines.Machine(machine.name, machine.about, machine.answers, findings)
-    windows = side_by_side.windows(claims)
-    further = (recorded for recorded in machines.all_recorded() if recorded.name != first.name)
+        own = machine_files.findings_of(
+            replace(finding, source=LIVE).as_json() for finding in findings
+        )
+        first = machine_files.Machine(machine.name, machine.about, machine.answers, own)
+    windows = side_by_side.windows(findings)
+    further = (recorded for recorded in machine_files.all_recorded() if recorded.name != first.name)
     return first, [side_by_side.judged_today(other, windows) for other in further]
 
 

@@ -14,7 +14,7 @@ from casebook import places
 from casebook.cases.fetching import profiles
 from casebook.charts import snakeviz
 from casebook.errors import BookFailed
-from casebook.pages import execution, links, permanent, staleness
+from casebook.pages import execution, ledger, links, permanent, staleness
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
 from casebook.pages.records import Records
@@ -90,7 +90,7 @@ def render(
     card = re.findall(CARD, (site / first).read_text(encoding="utf-8"))
     tags = "\n".join(card).replace('"../_static/', '"_static/')  # index.html is in another folder
     (site / "index.html").write_text(FIRST_PAGE.format(html.escape(first), tags))
-    shutil.copy(book.included / "claims.json", site)
+    shutil.copy(book.included / ledger.FINDINGS_FILE, site)
     if not is_whole and is_last:
         permanent.say_why(book.root, site, NOT_IN_FILE)
     for recording in collected.profiles:

@@ -8,8 +8,9 @@ place of the first:
 
     [the locks](#claim-load-locks "otherwise: Here it is not the locks. undecided: Who knows?")
 
-A sentence ends with its full stop, or with its paragraph, bullet or cell of a table. CONTRIBUTING
-says how to write one. All such sentences of a book are listed in rests.json, beside its pages.
+A sentence ends with its full stop, or with its paragraph, bullet or cell of a table.
+notebooks/README.md says how to write one. All such sentences of a book are listed in rests.json,
+beside its pages.
 """
 
 import json
@@ -29,7 +30,9 @@ from sphinx.util import logging
 
 from casebook.errors import BookFailed
 from casebook.findings import claims, reach
+from casebook.findings.finding import Finding
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
+from casebook.pages import ledger
 from casebook.pages.contents import Book
 
 LOGGER = logging.getLogger(__name__)
@@ -48,8 +51,6 @@ MARKS = {
 _END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)[.!?][\"'”’)\]]*(\s+)")
 #: The sentences of a title, each behind the outcome that it is for.
 _INSTEAD = re.compile(rf"\b({OTHERWISE}|{UNDECIDED}): *")
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,7 @@ def too_wide(book: Book) -> list[tuple[Resting, list[str]]]:
     `listed`.
     """
     sentences = listed(book)
-    records = json.loads((book.html / "claims.json").read_text(encoding="utf-8"))
-    stacks = {record["id"]: record["stack"] for record in records}
+    stacks = {finding.id: finding.stack for finding in ledger.read(book.html)}
     wide = []
     for sentence in sentences:
         if layers := reach.wider(sentence.text, [stacks[id] for id in sentence.claims]):
@@ -112,13 +112,13 @@ class GluedValue(PasteTextRole):
         env = self.document.settings.env
         path, _, key = self.text.rpartition("::")
         id, _, spec = key.partition(":")
-        record = _claims(env.app).get(id, {})
-        if record.get("chapter") != Path(path or env.docname).stem:
+        finding = _findings(env.app).get(id)
+        if finding is None or finding.chapter != Path(path or env.docname).stem:
             return super().run()  # no claim, or not of this chapter: MyST-NB has it, or complains
         text = "…"  # nothing was measured
-        if record["value"] is not None:
+        if finding.value is not None:
             try:
-                value = record["value"] if spec else claims.rounded(record["value"])
+                value = finding.value if spec else claims.rounded(finding.value)
                 text = format_plain_text(repr(value), spec or "s")  # rounded once
             except ValueError:
                 return super().run()  # which complains
@@ -131,12 +131,12 @@ class MarkSentences(SphinxTransform):
     default_priority = 870  # before MyST looks for what `#…` leads to
 
     def apply(self, **kwargs: Any) -> None:
-        self.claims = _claims(self.app)
+        self.findings = _findings(self.app)
         for link in list(self.document.findall(nodes.Element)):
             if (address := self._address(link)) is not None:
                 link.replace_self(self._linked(link, *address))
         self.sentences: list[Resting] = []
-        self.told_claims: set[str] = set()  # the claims whose figures the page has said
+        self.told_ids: set[str] = set()  # of the findings whose figures the page has said
         for block in dict.fromkeys(map(_block, _resting(self.document))):
             sentences = map(self._marked, _sentences(block))
             block.children = []
@@ -158,28 +158,28 @@ class MarkSentences(SphinxTransform):
         children = link.children
         if isinstance(link, addnodes.pending_xref):
             children = link[0].children
-        record, instead = self.claims.get(id), {}
-        if record is None:
+        finding, instead = self.findings.get(id), {}
+        if finding is None:
             self._complain(f"no chapter makes the claim {id!r}, on which a sentence rests", link)
             return nodes.inline("", "", *children)
-        if page != f"notebooks/{record['chapter']}":
-            self._complain(f"the claim {id!r} is made in {record['chapter']}, not in {page}", link)
+        if page != f"notebooks/{finding.chapter}":
+            self._complain(f"the claim {id!r} is made in {finding.chapter}, not in {page}", link)
         try:
             if title := link.get("reftitle") or link.get("title"):
                 instead = stand_ins_of(title)
         except ValueError as error:
             self._complain(f"the claim {id!r}: {error}", link)
-        return nodes.inline("", "", self._reference(record, *children), claim=id, instead=instead)
+        return nodes.inline("", "", self._reference(finding, *children), claim=id, instead=instead)
 
     def _complain(self, message: str, link: nodes.Element) -> None:
         LOGGER.warning(message, location=link, type="casebook")
 
-    def _reference(self, record: Record, *children: nodes.Node) -> nodes.reference:
-        page = f"notebooks/{record['chapter']}"
+    def _reference(self, finding: Finding, *children: nodes.Node) -> nodes.reference:
+        page = f"notebooks/{finding.chapter}"
         address = "" if page == self.env.docname else self.app.builder.get_relative_uri(
             self.env.docname, page
         )  # fmt: skip
-        address += f"#claim-{record['id']}"
+        address += f"#claim-{finding.id}"
         return nodes.reference(
             "", "", *children, internal=True, refuri=address, classes=["cb-rests"]
         )
@@ -189,18 +189,18 @@ class MarkSentences(SphinxTransform):
         links = [link for node in sentence for link in _resting(node)]
         if not links:
             return sentence
-        records = {link["claim"]: self.claims[link["claim"]] for link in links}
-        failed = [record for record in records.values() if record["outcome"] != HOLDS]
+        findings = {link["claim"]: self.findings[link["claim"]] for link in links}
+        failed = [finding for finding in findings.values() if finding.outcome != HOLDS]
         on_page = self._stand_in(sentence, links, failed) if failed else sentence
         texts = [_text(sentence), _text(on_page) if failed else ""]
-        self.sentences.append(Resting(self.env.docname, texts[0], [*records], texts[1]))
+        self.sentences.append(Resting(self.env.docname, texts[0], [*findings], texts[1]))
         return on_page
 
     def _stand_in(
-        self, sentence: list[nodes.Node], links: list[nodes.Element], failed: list[Record]
+        self, sentence: list[nodes.Node], links: list[nodes.Element], failed: list[Finding]
     ) -> list[nodes.Node]:
         """Return what replaces a sentence some of whose findings did not hold."""
-        outcomes = {record["id"]: record["outcome"] for record in failed}
+        outcomes = {finding.id: finding.outcome for finding in failed}
         instead = [
             stand_in
             for link in links
@@ -213,24 +213,23 @@ class MarkSentences(SphinxTransform):
             marked += _inline(" ".join(instead))
         else:
             marked += [nodes.strong("", f"{MARKS[gravest][0]}:"), nodes.Text(" "), *sentence]
-        figures: dict[str, Record] = {}  # two findings may lack the same thing: said once
-        for record in failed:
-            figure = claims.figure(record, is_known=record["id"] in self.told_claims)
-            self.told_claims.add(record["id"])
-            if instead or record["outcome"] != gravest:
-                figure = f"{MARKS[record['outcome']][1]}: {figure}"
-            figures.setdefault(figure, record)
-        for figure, record in figures.items():
-            link = self._reference(record, *_inline(figure))
+        figures: dict[str, Finding] = {}  # two findings may lack the same thing: said once
+        for finding in failed:
+            figure = finding.figure(is_known=finding.id in self.told_ids)
+            self.told_ids.add(finding.id)
+            if instead or finding.outcome != gravest:
+                figure = f"{MARKS[finding.outcome][1]}: {figure}"
+            figures.setdefault(figure, finding)
+        for figure, finding in figures.items():
+            link = self._reference(finding, *_inline(figure))
             parts = [nodes.Text(" ("), link, nodes.Text(")")]
             marked += nodes.inline("", "", *parts, classes=["cb-why"])
         return [marked]
 
 
-def _claims(app: Sphinx) -> dict[str, Record]:
-    """Read the claims of this build by id (pages/records.py has written them)."""
-    file = Book(Path(app.srcdir)).included / "claims.json"
-    return {record["id"]: record for record in json.loads(file.read_text(encoding="utf-8"))}
+def _findings(app: Sphinx) -> dict[str, Finding]:
+    """Read the findings of this build by id (pages/records.py has written them)."""
+    return {finding.id: finding for finding in ledger.read(Book(Path(app.srcdir)).included)}
 
 
 def _resting(node: nodes.Node) -> Iterator[nodes.Element]:

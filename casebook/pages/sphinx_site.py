@@ -16,7 +16,15 @@ from sphinx.errors import ExtensionError
 
 from casebook.charts import card
 from casebook.errors import BookFailed
-from casebook.pages import address, folding, origin_notes, permanent, resting, scripts, upstream
+from casebook.pages import (
+    address,
+    chapter_scripts,
+    folding,
+    origin_notes,
+    permanent,
+    resting,
+    upstream_page,
+)
 from casebook.pages.contents import Book, read
 
 #: The folder of the diagrams, each of which is drawn once for both themes.
@@ -138,10 +146,10 @@ def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
         notebook.cells[0].source = with_note(
             notebook.cells[0].source, origin_notes.while_written(book, path)
         )
-    checks = upstream.load(book.root)
-    if note := upstream.turned(checks, path.stem):
+    checks = upstream_page.load(book.root)
+    if note := upstream_page.turned(checks, path.stem):
         notebook.cells.insert(1, nbformat.v4.new_markdown_cell(note))
-    if note := upstream.releases(checks, path.stem):
+    if note := upstream_page.releases(checks, path.stem):
         notebook.cells.append(nbformat.v4.new_markdown_cell(note))
     folding.choose(notebook)
     source[0] = nbformat.writes(notebook)
@@ -198,7 +206,7 @@ def write_scripts(app: Sphinx, exception: Exception | None) -> None:
         path = Path(app.env.doc2path(page))
         if path.suffix == ".ipynb":
             file = Path(app.outdir, "_sources", f"{page}.py")
-            file.write_text(scripts.script_of(read(path), path), encoding="utf-8")
+            file.write_text(chapter_scripts.script_of(read(path), path), encoding="utf-8")
 
 
 def draw_card(app: Sphinx, exception: Exception | None) -> None:

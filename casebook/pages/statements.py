@@ -16,6 +16,7 @@ If the file has no answer, the cell says so, and so do its findings.
 import ast
 import builtins
 import os
+import platform
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -27,10 +28,10 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from casebook import places, spans, words
+from casebook import build, places, spans, words
 from casebook.errors import NotInFile
 from casebook.findings import claims, media
-from casebook.laboratory import machines, measurements
+from casebook.laboratory import machine_files, measurements
 from casebook.pages import plain
 from casebook.stacks import digests, environments
 
@@ -52,11 +53,6 @@ TELLING = {
 EVENTS = (
     "subprocess.Popen", "os.posix_spawn", "os.fork", "os.system", "os.exec", "os.spawn",
     "pty.spawn", "socket.connect", "socket.sendto", "socket.bind",
-)  # fmt: skip
-#: Of ours, what may start a process to find its way about, and measures nothing by it.
-_EXPLORING = (
-    "stacks/interpreters.py", "stacks/digests.py", "stacks/installation.py",
-    "laboratory/measurements.py", "bookstore/line/visits.py", "platform.py",
 )  # fmt: skip
 
 #: Statements that only say what code there is: they are always executed, and never kept.
@@ -80,11 +76,11 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     _note_cells(shell)
     if file:
         try:
-            Answering(shell, chapter or "", machines.read_kept(Path(file)))
+            Answering(shell, chapter or "", machine_files.read_kept(Path(file)))
         except BaseException:  # IPython would go on without it, and measure this machine
             traceback.print_exc()
             os._exit(1)
-    elif chapter and os.environ.get("CASEBOOK_BUILD") == "1":
+    elif chapter and build.in_build():
         Keeping(shell, chapter)
 
 
@@ -149,7 +145,10 @@ class _Statements(ast.NodeTransformer):
         """Note that statement `number` begins, or one of _DEFINITIONS."""
 
     def note_event(self) -> None:
-        """Note that a process or a connection begins outside the measurements of the store."""
+        """Note that a process or a connection begins that the notebook itself asks for.
+
+        It belongs to no measurement of the store, and to no function that is `not_a_measurement`.
+        """
 
     def _names_used(self, statement: ast.stmt) -> set[str]:
         """Return the names that a statement uses, also in functions of the notebook that it
@@ -178,7 +177,9 @@ class _Statements(ast.NodeTransformer):
         return not TELLING.isdisjoint(".".join(parts[: i + 1]) for i in range(len(parts)))
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in EVENTS and not measurements.is_under_way() and not _is_exploring():
+        if event not in EVENTS or measurements.is_under_way() or build.is_exploring():
+            return
+        if not _is_in_platform():
             self.note_event()
 
 
@@ -187,11 +188,11 @@ def _call(name: str, number: int, statement: ast.stmt) -> ast.stmt:
     return ast.fix_missing_locations(ast.copy_location(call, statement))
 
 
-def _is_exploring() -> bool:
-    """Say whether the running code is ours and only finds out what this machine has."""
+def _is_in_platform() -> bool:
+    """Say whether the standard library's `platform` asks `uname`, as any library may have it do."""
     frame: FrameType | None = sys._getframe()
     while frame:
-        if frame.f_code.co_filename.endswith(_EXPLORING):
+        if frame.f_code.co_filename == platform.__file__:
             return True
         frame = frame.f_back
     return False
@@ -326,7 +327,7 @@ class Answering(_Statements):
     A cell for which the file has no answer says so, and its findings come out as not here.
     """
 
-    def __init__(self, shell: InteractiveShell, chapter: str, machine: machines.Machine):
+    def __init__(self, shell: InteractiveShell, chapter: str, machine: machine_files.Machine):
         super().__init__(shell, chapter)
         self._cell: list[ast.stmt] = []
         self._number = 0

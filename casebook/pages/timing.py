@@ -17,8 +17,8 @@ from typing import Any
 from tqdm import tqdm
 
 from casebook import places, spans
-from casebook.laboratory import machines
-from casebook.laboratory.machine import unit_ms
+from casebook.laboratory import machine_files
+from casebook.laboratory.conditions import unit_ms
 from casebook.pages.contents import Book
 
 #: A build that takes more than this many times what is expected has grown.
@@ -250,7 +250,7 @@ def _part(time: ChapterTime, share: float) -> ChapterTime:
     return ChapterTime(**{name: value * share for name, value in asdict(time).items()})
 
 
-def on_this_machine(machine: machines.Machine) -> dict[str, ChapterTime]:
+def on_this_machine(machine: machine_files.Machine) -> dict[str, ChapterTime]:
     """Return what the chapters may take here, by what they took on another machine, scaled by how
     long both need for the same unit of work.
     """

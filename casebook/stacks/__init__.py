@@ -65,8 +65,9 @@ class Stack:
 
     @property
     def lock_file(self) -> Path:
-        """Return env/locks/<lock>.txt. UsageError, with the command that writes it, if it is
-        missing.
+        """Return env/locks/<lock>.txt.
+
+        UsageError, with the command that writes it, if it is missing.
         """
         path = places.ENV / "locks" / f"{self.lock}.txt"
         if path.is_file():
@@ -78,10 +79,11 @@ class Stack:
 
 
 def pins(lock_text: str) -> dict[str, str]:
-    """Return the `name==version` lines of a lock, without their markers and without options for
-    installers, such as --index-url.
+    """Return the `name==version` lines of a lock.
+
+    They come without markers, digests, and options for installers such as --index-url.
     """
-    lines = (line.split("#")[0].split(";")[0].strip() for line in lock_text.splitlines())
+    lines = (line.split("#")[0].split(";")[0].strip(" \\") for line in lock_text.splitlines())
     return dict(line.split("==") for line in lines if line and not line.startswith("-"))
 
 

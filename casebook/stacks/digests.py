@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from casebook.build import not_a_measurement
 from casebook.errors import RunFailed
 from casebook.stacks import commands
 
@@ -28,8 +29,7 @@ _parsing = threading.Lock()
 
 
 def digest(*parts) -> str:
-    """Compute a digest of strings, numbers, dicts and lists (as JSON) and of files, by their
-    contents.
+    """Compute a digest of strings, numbers, dicts and lists (as JSON), and of files by content.
 
     A folder counts with all code below it, and a list of paths with each of them. The path and the
     name of a file do not matter, nor do the layout and the comments of Python code, or from which
@@ -60,8 +60,10 @@ def _contents(paths: Iterable[Path]) -> list[str]:
 
 @cache
 def _code(source: bytes) -> bytes:
-    """Return what Python code says to the interpreter: without layout, comments, docstrings, the
-    names of our modules in its imports, and the wording of readers' mistakes.
+    """Return what Python code says to the interpreter.
+
+    Left out are layout, comments, docstrings, the names of our modules in its imports, and the
+    wording of readers' mistakes.
     """
     with _parsing:
         tree = ast.parse(source)
@@ -75,8 +77,10 @@ def _code(source: bytes) -> bytes:
 
 
 def _does_something(decorator: ast.expr) -> bool:
-    """Return whether a decorator changes what is measured: for_readers only words mistakes."""
-    return not (isinstance(decorator, ast.Name) and decorator.id == "for_readers")
+    """Return whether a decorator changes what is measured, and not only what is said or kept."""
+    return not (
+        isinstance(decorator, ast.Name) and decorator.id in ("for_readers", "not_a_measurement")
+    )
 
 
 def _is_talk(statement: ast.stmt) -> bool:
@@ -117,7 +121,7 @@ def _executed(
     script: Path,
     excluded: frozenset[str],
     folders: tuple[Path, ...],
-    states: tuple[tuple[int, ...], ...],
+    _states: tuple[tuple[int, ...], ...],
 ) -> tuple[Path, ...]:
     """Do the work of `executed`, cached as long as the folders' files are in the same states."""
     finder = ModuleFinder([str(folder) for folder in folders], excludes=excluded)
@@ -127,6 +131,7 @@ def _executed(
 
 
 @cache
+@not_a_measurement
 def tool(name: str) -> str:
     """Return the version of one of TOOLS on the PATH, in its own words; "" if there is none."""
     if shutil.which(name) is None:

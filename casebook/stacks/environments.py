@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from casebook import places, spans
+from casebook import build, places, spans
 from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
 from casebook.stacks import Stack, digests, installation, interpreters, pythons
 from casebook.stacks.installation import Place
@@ -45,17 +45,19 @@ class Environment:
 
 
 def report(line: str) -> None:
-    """Report progress, by default: one line on standard error. In a reader's notebook, where that
-    is red, on standard output: nothing is wrong.
+    """Report progress, by default: one line on standard error.
+
+    In a reader's notebook, where that is red, on standard output: nothing is wrong.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    is_read = hasattr(shell, "kernel") and os.environ.get("CASEBOOK_BUILD") != "1"
+    is_read = hasattr(shell, "kernel") and not build.in_build()
     print(line, file=sys.stdout if is_read else sys.stderr, flush=True)
 
 
 def required() -> set[str]:
-    """Return what CASEBOOK_REQUIRE names ("2.7,3.7,go-httpbin"): if it is missing, that is a
-    failure.
+    """Return what CASEBOOK_REQUIRE names ("2.7,3.7,go-httpbin").
+
+    If any of it is missing, that is a failure.
     """
     return {part.strip() for part in os.environ.get("CASEBOOK_REQUIRE", "").split(",")} - {""}
 
@@ -115,8 +117,9 @@ def ensure(
 
 
 def is_there(stack: Stack) -> bool:
-    """Return whether nothing has to be made for a stack: its environment is ready, or impossible
-    here.
+    """Return whether nothing has to be made for a stack.
+
+    Its environment is ready, or impossible here.
     """
     if _of_another is not None:
         return True
@@ -207,8 +210,7 @@ def status(stack: Stack) -> dict:
 
 
 def fingerprint(stack: Stack) -> str:
-    """Return a digest of all that a stack's environment holds: lock, patch, interpreter; not its
-    path.
+    """Return a digest of what a stack's environment holds: lock, patch, interpreter; not its path.
 
     Raises MissingInterpreter.
     """
@@ -228,8 +230,9 @@ def _version_there(stack: Stack) -> str:
 
 
 def failure(stack: Stack) -> str:
-    """Return why a stack's environment could not be made at the last attempt; "" if it could, or if
-    there was none. Raises MissingInterpreter.
+    """Return why a stack's environment could not be made at the last attempt.
+
+    It is "" if it could, or if there was none. Raises MissingInterpreter.
     """
     return installation.last_failure(_place(stack)).get("why", "")
 

@@ -20,6 +20,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from casebook import places, stacks
+from casebook.build import in_build, not_a_measurement
 from casebook.errors import EnvironmentFailed
 from casebook.stacks import Stack, digests, installers, patches
 from casebook.stacks.interpreters import Interpreter
@@ -69,6 +70,7 @@ class Place:
 
     @property
     def folder(self) -> Path:
+        """Return where it stands."""
         return places.ENVIRONMENTS / self.name
 
     @property
@@ -83,14 +85,17 @@ class Place:
 
     @property
     def python(self) -> Path:
+        """Return its Python."""
         return self.folder / "bin" / "python" if self.name else self.interpreter.path
 
     @property
     def patch(self) -> Path:
+        """Return the patch that its packages get."""
         return places.ENV / "patches" / self.stack.patch
 
     @property
     def wants_pip(self) -> bool:
+        """Check whether uv cannot install it."""
         pins = {f"{name}=={version}" for name, version in self.stack.packages.items()}
         return self.stack.python == "2.7" or not pins.isdisjoint(stacks.table()["refused_by_uv"])
 
@@ -111,13 +116,15 @@ class Place:
         )
 
     def digest(self) -> str:
-        """Return the digest of its contents and paths: a virtual environment does not move, and
-        neither does its interpreter.
+        """Return the digest of its contents and paths.
+
+        A virtual environment does not move, and neither does its interpreter.
         """
         return digests.digest(self.contents(), str(self.folder), str(self.interpreter.path), PLACED)
 
     def stamp(self) -> dict | None:
         """Return the stamp (digest, python, openssl, versions, took_s), or None if there is none.
+
         "here" has no stamp; its versions alone are returned.
         """
         if not self.name:
@@ -128,8 +135,9 @@ class Place:
             return None
 
     def changed(self) -> list[str]:
-        """Return the installed files that are no longer as they were left, or gone: paths within
-        the environment. Added files, such as compiled ones, do not count.
+        """Return the installed files that are no longer as they were left, or gone.
+
+        They are paths within the environment. Added files, such as compiled ones, do not count.
         """
         try:
             noted = json.loads((self.folder / FILES).read_text())
@@ -169,6 +177,7 @@ class Place:
 _checks: dict[Path, tuple[int, float]] = {}
 
 
+@not_a_measurement
 def build(place: Place, lock: int) -> None:
     """Make an environment, in place of whatever is there.
 
@@ -198,8 +207,9 @@ def _take_note(place: Place, reason: str) -> None:
 
 
 def last_failure(place: Place) -> dict[str, Any]:
-    """Return the note of the last attempt, if the environment could not be made as it is to be now:
-    why, by which process, and when (at_s). Empty if it was made, or nobody tried.
+    """Return the note of the last attempt, if the environment could not be made as it is to be now.
+
+    The note says why, by which process, and when (at_s). Empty if it was made, or nobody tried.
     """
     try:
         note = json.loads(place.note.read_text())
@@ -209,13 +219,14 @@ def last_failure(place: Place) -> dict[str, Any]:
 
 
 def failure(place: Place) -> str:
-    """Return why an environment could not be made, if another attempt would only take time: this
-    build tried, or this process did within AGAIN_AFTER_S. Else "".
+    """Return why an environment could not be made, if another attempt would only take time.
+
+    It would if this build tried, or this process did within AGAIN_AFTER_S. Else "". Else "".
     """
     if not (note := last_failure(place)):
         return ""
     recent = note["process"] == os.getpid() and time.time() - note["at_s"] < AGAIN_AFTER_S
-    return note["why"] if recent or os.environ.get("CASEBOOK_BUILD") == "1" else ""
+    return note["why"] if recent or in_build() else ""
 
 
 def _build(place: Place, lock: int) -> None:
@@ -251,8 +262,9 @@ def _build(place: Place, lock: int) -> None:
 
 
 def _noted(folder: Path) -> dict[str, list[int]]:
-    """Return size and time of modification (ns) of each file below an environment's lib, without
-    what Python compiles and what packages write there when they run.
+    """Return size and time of modification (ns) of each file below an environment's lib.
+
+    Left out is what Python compiles and what packages write there when they run.
     """
     stats: dict[str, list[int]] = {}
     for top, names, files in os.walk(folder / "lib"):
@@ -303,8 +315,9 @@ def _uv(place: Place, run: Callable[..., None]) -> None:
 
 
 def _virtualenv(place: Place, run: Callable[..., None]) -> None:
-    """Install with the old virtualenv and its pip: uv and today's virtualenv do not know Python
-    2.7, nor uv the oldest archives.
+    """Install with the old virtualenv and its pip.
+
+    uv and today's virtualenv do not know Python 2.7, nor uv the oldest archives.
     """
     tools = places.ENV / "virtualenv.txt"
     pin = next(line for line in tools.read_text().splitlines() if line.startswith("virtualenv=="))

@@ -36,8 +36,10 @@ def uv(*arguments: object) -> list[str]:
 
 
 def environ_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that installers run with: UV_LINK_MODE, PIP_CERT unless they say already
-    whom pip is to trust, and UV_CACHE_DIR if uv could not write into its usual one.
+    """Return the variables that installers run with.
+
+    These are UV_LINK_MODE, PIP_CERT unless the variables already say whom pip is to trust, and
+    UV_CACHE_DIR if uv could not write into its usual one.
 
     uv would link files from its cache into every environment of the machine. Changing one of them
     in place, as companies do that append their authority to certifi's bundle, would then change it

@@ -1,5 +1,7 @@
-"""Find the Pythons of this machine: on the PATH, in pyenv, in conda and its kin, in uv, and those
-that `pythons.py` installed; on a laptop, those that came with the book's folder.
+"""Find the Pythons of this machine.
+
+They are on the PATH, in pyenv, in conda and its kin, in uv, or installed by `pythons.py`; on a
+laptop, they came with the book's folder.
 
 A file that is called python2.7 proves nothing (pyenv's shims exist and fail): each candidate is
 run and asked for its version. One without `ssl` or `zlib` cannot run a stack and does not count.
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from casebook import places
+from casebook.build import not_a_measurement
 from casebook.errors import RunFailed
 from casebook.stacks import commands, installers
 
@@ -75,6 +78,7 @@ def _find(version: str) -> Interpreter | None:
     return next(filter(None, answers), None)
 
 
+@not_a_measurement
 def _candidates(version: str) -> list[Path]:
     """Return what may be a Python of this version, the likeliest first."""
     path = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
@@ -122,6 +126,7 @@ def _newest_first(folders: Iterable[Path]) -> list[Path]:
     return sorted(folders, key=number, reverse=True)
 
 
+@not_a_measurement
 def examine(path: Path, version: str) -> Interpreter | None:
     """Run the candidate. None if it fails, is no CPython, or is not of this version ("": any)."""
     environ = {

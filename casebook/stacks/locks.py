@@ -17,6 +17,9 @@ from casebook import places, stacks
 from casebook.errors import EnvironmentFailed
 from casebook.stacks import Stack, installers
 
+#: For what readers and tests install. The locks of stacks have none: they are part of what a stored
+#: run is known by.
+_HASHES = "--generate-hashes"
 #: For every platform and every Python that "today" may mean, from the oldest on.
 _FOR_TODAY = ("--universal", "--python-version", "3.11")
 
@@ -92,8 +95,10 @@ def with_release(stack: Stack, package: str, release: str = "", prerelease: bool
 
 
 def main(names: list[str]) -> None:
-    """Resolve the locks with these names, or all: "book" is requirements.txt, "test" what the tests
-    need besides that; the others are in env/locks.
+    """Resolve the locks with these names, or all.
+
+    "book" is requirements.txt, "test" what the tests need besides that; the others are in
+    env/locks.
     """
     table = stacks.table()
     book = places.ROOT / "requirements.txt"
@@ -104,7 +109,7 @@ def main(names: list[str]) -> None:
             path = {"book": book, "test": places.ENV / "test.lock"}[name]
             constraints = book.read_text().splitlines() if name == "test" else []
             requirements = (places.ROOT / source).read_text().splitlines()
-            text = _resolve(requirements, *_FOR_TODAY, "--constraints", limits=constraints)
+            text = _resolve(requirements, _HASHES, *_FOR_TODAY, "--constraints", limits=constraints)
         else:
             source, command = "env/stacks.toml", "casebook.stacks.locks"
             path, text = places.ENV / "locks" / f"{name}.txt", lock_of(name, table)

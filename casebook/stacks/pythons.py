@@ -1,10 +1,13 @@
 """Python 2.7 and 3.7 from conda-forge, into .casebook/pythons, for machines that have none.
 
     python -m casebook stacks --get              what readers run (make pythons)
-    python -m casebook.stacks.pythons [CHANNEL]  resolve the list of packages again
+    python -m casebook.stacks.pythons [CHANNEL]  resolve the committed list again
 
-What is installed is what the list names, with its sha256: env/pythons.lock. `conda_forge.py`
-does it in a process of its own, with py-rattler, which nothing else here needs.
+What is installed is what a list names, each package with its sha256. A list that is committed,
+env/pythons.lock, is preferred: then a channel cannot change what readers get. Where none is, the
+packages are resolved from the channel's own index, over https, and the list is kept beside the
+Pythons. `conda_forge.py` does both in a process of its own, with py-rattler, which nothing else
+here needs.
 """
 
 import fcntl
@@ -27,8 +30,10 @@ from casebook.errors import EnvironmentFailed, UsageError
 from casebook.stacks import commands, installers, interpreters
 from casebook.stacks.interpreters import Interpreter
 
-#: The packages of each Python for each platform, with their sha256.
+#: The packages of each Python for each platform, with their sha256: as they are committed, and as
+#: they were resolved here (in places.PYTHONS).
 LIST = places.ENV / "pythons.lock"
+RESOLVED = "resolved.lock"
 CHANNEL = "https://conda.anaconda.org/conda-forge"
 
 #: conda's names of the platforms for which there are packages of 2019, by Python's names.
@@ -62,7 +67,8 @@ def get(progress: Callable[[str], None] = report) -> None:
             missing.append(version)
     if not missing:
         return
-    packages = _packages(missing)
+    file = _list_for(missing, progress)
+    packages = {version: _urls(file, version) for version in missing}
     _check_reachable(packages[missing[0]][0])
     if conda_platform() not in TRIED:
         progress(f"Nobody has told us yet that this works on {conda_platform()}: please do.")
@@ -71,7 +77,7 @@ def get(progress: Callable[[str], None] = report) -> None:
         channel = urlsplit(packages[version][0]).hostname
         progress(f"getting Python {version}: {len(packages[version])} packages from {channel}")
         try:
-            progress(f"Python {version} is there: {_install(version).path}")
+            progress(f"Python {version} is there: {_install(version, file).path}")
         except EnvironmentFailed as error:
             failures.append(str(error))
     if failures:
@@ -80,7 +86,7 @@ def get(progress: Callable[[str], None] = report) -> None:
 
 def how_to_get(version: str) -> str:
     """Return the commands that bring a Python of this version, one or the other."""
-    ours = ["make pythons"] if is_listed(version) else []
+    ours = ["make pythons"] if conda_platform() else []
     alternatives = [
         f"pyenv install {interpreters.LAST_RELEASES.get(version, version)}",
         f"micromamba create -y -n py{version.replace('.', '')} -c conda-forge python={version}",
@@ -89,8 +95,9 @@ def how_to_get(version: str) -> str:
 
 
 def offer() -> str:
-    """Return a line for a reader who builds the book without an old Python; "" if none is missing,
-    or if it could run nothing.
+    """Return a line for a reader who builds the book without an old Python.
+
+    It is "" if none is missing, or if it could run nothing.
     """
     return offer_of(
         *(version for version in interpreters.LAST_RELEASES if not interpreters.find(version))
@@ -101,17 +108,11 @@ def offer_of(*missing: str) -> str:
     """Return the same line for these missing Pythons."""
     if not missing or not conda_platform():
         return ""
-    source = "`make pythons` brings" if is_listed(missing[0]) else "the README says what brings"
     pronoun, owner = ("them", "their") if len(missing) > 1 else ("it", "its")
     return (
         f"Python {' and '.join(missing)} not found: {owner} cells show a recorded run "
-        f"({source} {pronoun})"
+        f"(`make pythons` brings {pronoun})"
     )
-
-
-def is_listed(version: str) -> bool:
-    """Return whether this Python's packages for this machine are known."""
-    return bool(_listed().get(version, {}).get(conda_platform()))
 
 
 def conda_platform() -> str:
@@ -119,53 +120,70 @@ def conda_platform() -> str:
     return PLATFORMS.get((platform.system(), platform.machine()), "")
 
 
-def _listed() -> dict[str, dict[str, list[str]]]:
-    """Return the URLs of packages, by version and platform."""
-    if not LIST.is_file():
-        return {}
-    environments = yaml.safe_load(LIST.read_text())["environments"]
-    return {
-        version: {
-            name: [package["conda"] for package in urls]
-            for name, urls in environment["packages"].items()
-        }
-        for version, environment in environments.items()
-    }
+def _list_for(versions: list[str], progress: Callable[[str], None]) -> Path:
+    """Return the list that names the packages of these Pythons for this machine.
 
+    It is the committed one, or one that is resolved now and kept.
 
-def _packages(versions: list[str]) -> dict[str, list[str]]:
-    """Return the URLs of packages for this machine, by version. EnvironmentFailed if there are
-    none.
+    Raises EnvironmentFailed if there can be none.
     """
-    machine = conda_platform()
-    if not machine:
+    if not conda_platform():
         raise EnvironmentFailed(
             f"packages of 2019 are ready-made for x86-64 processors only, and this machine is "
             f"{platform.machine()}: old Pythons would run nothing here. The book shows a recorded "
             "run in their place."
         )
-    urls_listed = _listed()
-    urls_by_version = {
-        version: urls_listed.get(version, {}).get(machine, []) for version in versions
-    }
-    if nowhere := [version for version, urls in urls_by_version.items() if not urls]:
-        raise EnvironmentFailed(
-            f"nobody has listed the packages of Python {' and '.join(nowhere)} for {machine} yet "
-            f"(env/{LIST.name}). Where conda-forge can be reached, `{_own_python()} -m "
-            "casebook.stacks.pythons` lists them; then run the same command again. pyenv and conda "
-            "have these Pythons too: the README says how. The book can be built without."
-        )
-    return urls_by_version
-
-
-def _own_python() -> Path:
-    """Return the Python that runs this, as one types it in the project's folder."""
-    executable = Path(sys.executable)
-    return (
-        executable.relative_to(places.ROOT)
-        if executable.is_relative_to(places.ROOT)
-        else executable
+    resolved = places.PYTHONS / RESOLVED
+    for file in (LIST, resolved):
+        if all(_urls(file, version) for version in versions):
+            return file
+    progress(
+        f"env/{LIST.name} names no packages for {conda_platform()}: resolving them by the index "
+        f"of {CHANNEL}, whose digests are kept in {_shown(resolved)}"
     )
+    places.PYTHONS.mkdir(parents=True, exist_ok=True)
+    _resolve(CHANNEL, resolved)
+    if nowhere := [version for version in versions if not _urls(resolved, version)]:
+        raise EnvironmentFailed(
+            f"{CHANNEL} has no Python {' and '.join(nowhere)} for {conda_platform()}. "
+            "The book can be built without."
+        )
+    return resolved
+
+
+def _urls(file: Path, version: str) -> list[str]:
+    """Return the URLs of a Python's packages for this machine, by a list; none if it has none."""
+    if not file.is_file():
+        return []
+    environments = yaml.safe_load(file.read_text())["environments"]
+    packages = environments.get(version, {"packages": {}})["packages"]
+    return [package["conda"] for package in packages.get(conda_platform(), [])]
+
+
+def _resolve(channel: str, file: Path) -> None:
+    """Write the list of a channel's packages. Raises EnvironmentFailed, and leaves what was there.
+
+    What the index says is believed, so it has to come over https, or from this machine itself.
+    """
+    address = urlsplit(channel)
+    if address.scheme != "https" and address.hostname not in ("127.0.0.1", "localhost", "::1"):
+        raise EnvironmentFailed(
+            f"{channel} is not https: on the way, anybody could change its index and its digests."
+        )
+    _check_reachable(channel)
+    with tempfile.TemporaryDirectory(dir=file.parent) as folder:
+        draft = Path(folder, file.name)
+        reason = _with_rattler("resolve", draft, channel)
+        if not draft.is_file():
+            raise EnvironmentFailed(f"{channel} could not be resolved: {reason}.")
+        text = "# Resolved by `python -m casebook.stacks.pythons`; do not edit.\n"
+        draft.write_text(text + draft.read_text())
+        draft.replace(file)
+
+
+def _shown(path: Path) -> Path:
+    """Return a path as one types it in the project's folder."""
+    return path.relative_to(places.ROOT) if path.is_relative_to(places.ROOT) else path
 
 
 def _check_reachable(url: str) -> None:
@@ -184,8 +202,8 @@ def _check_reachable(url: str) -> None:
         ) from None
 
 
-def _install(version: str) -> Interpreter:
-    """Install one Python in place of whatever is left of it. Raises EnvironmentFailed."""
+def _install(version: str, file: Path) -> Interpreter:
+    """Install one Python by a list, in place of what is left of it. Raises EnvironmentFailed."""
     folder = places.PYTHONS / version
     try:
         places.PYTHONS.mkdir(parents=True, exist_ok=True)
@@ -195,7 +213,7 @@ def _install(version: str) -> Interpreter:
                 return interpreter
             if folder.exists():
                 shutil.rmtree(folder)
-            reason = _with_rattler("install", LIST, version, conda_platform(), folder)
+            reason = _with_rattler("install", file, version, conda_platform(), folder)
     except OSError as error:
         raise EnvironmentFailed(
             f"Python {version} could not be installed: {error.strerror} ({error.filename})."
@@ -240,16 +258,7 @@ def main(arguments: list[str]) -> None:
     """Write the list, from a channel of conda packages."""
     if len(arguments) > 1:
         raise UsageError("give one channel, or none: conda-forge is asked then")
-    channel = arguments[0] if arguments else CHANNEL
-    _check_reachable(channel)
-    with tempfile.TemporaryDirectory() as folder:
-        fresh = Path(folder, LIST.name)
-        reason = _with_rattler("resolve", fresh, channel)
-        if not fresh.is_file():
-            raise EnvironmentFailed(f"{channel} could not be resolved: {reason}.")
-        LIST.write_text(
-            "# Resolved by `python -m casebook.stacks.pythons`; do not edit.\n" + fresh.read_text()
-        )
+    _resolve(arguments[0] if arguments else CHANNEL, LIST)
 
 
 if __name__ == "__main__":

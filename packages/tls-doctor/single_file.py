@@ -13,9 +13,10 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parent / "src" / "tls_doctor"
 #: From what stands alone to what uses it. The text at the top is that of `__init__.py`.
 MODULES = (
-    "basis words processes server left_behind importing clients blocking loads libraries counts "
-    "heartbeat probes which_http advice judging report attaching examination trying again running "
-    "schema command_line"
+    "basis wording processes own_server left_behind importing client_sessions trials changes "
+    "clients blocking loads decorators verdicts events tally state callers heartbeat "
+    "import_hook probed probes which_http advice judging report attaching examination trying "
+    "rerun running schema command_line"
 ).split()
 FIRST = """\
 #!/usr/bin/env python

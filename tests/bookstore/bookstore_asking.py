@@ -19,8 +19,9 @@ def needs(witness):
 
 
 def over_http2(store, *paths):
-    """[path, status, body] of each path in the order complete, up to a hundred asked for at once
-    on one connection.
+    """Return [path, status, body] of each path in the order complete.
+
+    Up to a hundred are asked for at once on one connection.
     """
     client = bare_h2.Connection(store.url, trusting(store), 20)
     with client.socket:

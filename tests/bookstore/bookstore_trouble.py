@@ -1,5 +1,6 @@
-"""A bookstore that misbehaves, in threads of this process. HTTP/1.1 is written by hand; HTTP/2's
-frames are h2's.
+"""A bookstore that misbehaves, in threads of this process.
+
+HTTP/1.1 is written by hand; HTTP/2's frames are h2's.
 
 The troubles: none · few-streams (SETTINGS that allow few; more are refused) · refused (more are
 refused though SETTINGS allow them) · goaway (each connection ends after so many requests) ·

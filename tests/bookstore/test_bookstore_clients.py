@@ -7,9 +7,9 @@ import pytest
 from bookstore_asking import IDS, needs
 
 from casebook import stacks
-from casebook.cases.bookstore import readers, stock, store, visiting, visits, witnesses
+from casebook.cases.bookstore import readers, stock, store, timed_visits, visiting, witnesses
 from casebook.errors import MissingInterpreter, UsageError, VisitFailed
-from casebook.laboratory import machines, reference
+from casebook.laboratory import machine_files, reference
 from casebook.laboratory.decisions import LOOKS, ratio
 from casebook.stacks import environments
 
@@ -25,7 +25,7 @@ FROM_2016 = [name for name in readers.READERS if "py37" in readers.get(name).sta
 @pytest.fixture(scope="module")
 def frame(shop):
     """One visit of each client that can run here."""
-    return visits.visit(HERE, n=N, repeats=1, target=shop).set_index("client")
+    return timed_visits.visit(HERE, n=N, repeats=1, target=shop).set_index("client")
 
 
 def test_only_clients_of_missing_pythons_are_left_out():
@@ -59,7 +59,7 @@ def test_the_figures_are_those_of_the_article(frame, client):
 
 
 def test_all_of_the_books_and_the_list(shop):
-    visits.visit("pipes", repeats=1, target=shop)  # refused unless all are as in the stock
+    timed_visits.visit("pipes", repeats=1, target=shop)  # refused unless all are as in the stock
     assert shop.counters()["requests"] == 3001
 
 
@@ -89,18 +89,18 @@ def test_not_one_book_may_be_missing_or_another(shop):
 
 def test_more_than_twisted_allows(shop):
     asked = {"n": 250, "repeats": 1, "target": shop}
-    frame = visits.visit(["bare-h2:250", "httpx-h2:250"], **asked)
+    frame = timed_visits.visit(["bare-h2:250", "httpx-h2:250"], **asked)
     assert set(frame["books"]) == {250}
     assert frame["server_streams_peak"].max() <= shop.max_streams == 100
     if "hyper" in HERE:
         with pytest.raises(VisitFailed, match=rf"book {IDS[100]}: TooManyStreamsError"):
-            visits.visit("hyper:250", **asked)
+            timed_visits.visit("hyper:250", **asked)
 
 
 def test_several_connections():
     with store.open_store(delay_s=0.1) as slow_store:
         clients = ["aiohttp:4", "pipes:4", "httpx-h1:4"]
-        frame = visits.visit(clients, n=12, repeats=1, target=slow_store)
+        frame = timed_visits.visit(clients, n=12, repeats=1, target=slow_store)
     assert list(frame["server_connections"]) == [4, 4, 4]
     assert set(frame["server_streams_peak"]) == {1}
 
@@ -108,10 +108,10 @@ def test_several_connections():
 @pytest.fixture(scope="module")
 def slow_arrivals():
     """arrivals(client, **how): when each of 30 books came, of which the tenth waits for 1 s."""
-    with store.open_store(slow=visits.one_slow(10, 1.0)) as slow_store:
+    with store.open_store(slow=timed_visits.one_slow(10, 1.0)) as slow_store:
 
         def arrivals(client, **how):
-            frame = visits.arrivals(client, n=30, target=slow_store, **how)
+            frame = timed_visits.arrivals(client, n=30, target=slow_store, **how)
             assert sorted(frame["book"]) == IDS[:30]
             return frame
 
@@ -145,27 +145,29 @@ def test_in_chunks_the_next_one_waits_for_all_of_the_last(slow_arrivals):
 
 def test_several_orders_are_visited_in_turns(shop):
     asked = {"n": 4, "order": ["asked", "chunks"], "repeats": 2, "target": shop}
-    frame = visits.visit("bare-h2:2", **asked)
+    frame = timed_visits.visit("bare-h2:2", **asked)
     assert list(frame["order"]) == ["asked", "chunks", "chunks", "asked"]
 
 
 def test_what_is_recorded_has_the_rounds_of_a_look():
     """Without a Python 3.7 the recorded rounds have to decide: those of 200 books."""
-    short = [asked for asked in visits.recorded() if asked.get("n") == 200]
+    short = [asked for asked in timed_visits.recorded() if asked.get("n") == 200]
     assert {asked.get("engine", "twisted") for asked in short} == {"twisted", "twisted-16.3"}
     assert all(asked["repeats"] >= min(LOOKS) for asked in short)
-    for asked in visits.recorded():
+    for asked in timed_visits.recorded():
         for client in [asked["clients"]] if isinstance(asked["clients"], str) else asked["clients"]:
             assert client.partition(":")[0] in FROM_2016
 
 
 def test_each_round_trip_takes_twice_the_latency(shop):
-    """TLS, the list and five books: seven of them. Other work can only make a visit longer, so one
-    of a few has to come close; with twice the latency it would take fourteen.
+    """TLS, the list and five books: seven of them.
+
+    Other work can only make a visit longer, so one of a few has to come close; with twice the
+    latency it would take fourteen.
     """
     of_line_s, walls = 2 * 0.05, []
     while not walls or (min(walls) > 10 * of_line_s and len(walls) < 10):
-        frame = visits.visit("pipes:1", n=5, latency_s=0.05, repeats=1, target=shop)
+        frame = timed_visits.visit("pipes:1", n=5, latency_s=0.05, repeats=1, target=shop)
         walls.append(frame["wall_s"].item())
         assert walls[-1] >= 7 * of_line_s
     assert min(walls) <= 10 * of_line_s
@@ -174,7 +176,7 @@ def test_each_round_trip_takes_twice_the_latency(shop):
 @pytest.mark.parametrize("engine", ["twisted-16.3", "granian"], indirect=True)
 def test_other_servers_of_the_same_books(engine):
     clients = [name for name in ("hyper", "bare-h2", "aiohttp") if name in HERE]
-    frame = visits.visit(clients, n=N, engine=engine, repeats=1)
+    frame = timed_visits.visit(clients, n=N, engine=engine, repeats=1)
     assert set(frame["engine"]) == {engine}
     assert set(frame["books"]) == {N}
 
@@ -183,13 +185,13 @@ def test_a_server_of_http1_is_no_store_of_a_multiplexing_client():
     with store.open_store(http1_only=True) as old:
         for client in ("bare-h2", "httpx-h2", "niquests"):
             with pytest.raises(VisitFailed, match=r"answers http/1.1 where h2 was asked for"):
-                visits.visit(client, n=3, repeats=1, target=old)
-        assert visits.visit("aiohttp", n=3, repeats=1, target=old)["books"].item() == 3
+                timed_visits.visit(client, n=3, repeats=1, target=old)
+        assert timed_visits.visit("aiohttp", n=3, repeats=1, target=old)["books"].item() == 3
 
 
 def test_a_number_after_the_name_is_what_the_protocol_has_many_of(shop):
     clients = ["pipes:2", "bare-h2:3", "bare-h2:1"]
-    frame = visits.visit(clients, n=[5, 20], repeats=2, target=shop)
+    frame = timed_visits.visit(clients, n=[5, 20], repeats=2, target=shop)
     assert list(frame["label"][:3]) == [
         *("http.client, 2 connections", "bare h2, 3 at once", "bare h2, one at a time"),
     ]
@@ -219,16 +221,16 @@ def test_a_number_after_the_name_is_what_the_protocol_has_many_of(shop):
 )
 def test_what_cannot_be_asked_for(client, asked, said):
     with pytest.raises(UsageError, match=said):
-        visits.visit(client, **asked)
+        timed_visits.visit(client, **asked)
 
 
 def test_in_a_build_a_visit_is_made_once(monkeypatch):
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
-    first = visits.visit("pipes", n=4, repeats=1)
-    assert visits.visit("pipes", n=4, repeats=1).equals(first)
-    assert visits.visit("pipes", n=5, repeats=1)["books"].item() == 5
+    first = timed_visits.visit("pipes", n=4, repeats=1)
+    assert timed_visits.visit("pipes", n=4, repeats=1).equals(first)
+    assert timed_visits.visit("pipes", n=5, repeats=1)["books"].item() == 5
     monkeypatch.delenv("CASEBOOK_BUILD")
-    assert not visits.visit("pipes", n=4, repeats=1).equals(first)
+    assert not timed_visits.visit("pipes", n=4, repeats=1).equals(first)
 
 
 def test_without_python_37_recorded_visits_stand_in_and_say_so(tmp_path, monkeypatch, request):
@@ -236,24 +238,26 @@ def test_without_python_37_recorded_visits_stand_in_and_say_so(tmp_path, monkeyp
         asked = {"clients": "pipes:1", "n": 4, "repeats": 2, "target": running}
         records = [
             record | {"client": "hyper", "at_once": 100, "order": "asked"}
-            for record in visits.records(**asked)
+            for record in timed_visits.records(**asked)
         ]
-    monkeypatch.setattr(machines, "folder", lambda: tmp_path)
-    machines.save(machines.Machine(reference.NAME, {"cores": 2}, records), reference.file())
+    monkeypatch.setattr(machine_files, "folder", lambda: tmp_path)
+    machine_files.save(
+        machine_files.Machine(reference.NAME, {"cores": 2}, records), reference.file()
+    )
     request.getfixturevalue("no_old_pythons")
-    frame = visits.visit(["hyper", "pipes"], n=4, repeats=2)
+    frame = timed_visits.visit(["hyper", "pipes"], n=4, repeats=2)
     assert list(frame["client"] + " " + frame["source"]) == [
         *("hyper reference", "pipes live", "pipes live", "hyper reference"),
     ]
     assert set(frame["recovered"]) == {""}
-    arrived = visits.arrivals("hyper", n=4)
+    arrived = timed_visits.arrivals("hyper", n=4)
     assert list(arrived["book"]) == IDS[:4]
     assert set(arrived["source"]) == {"reference"}
     with pytest.raises(MissingInterpreter, match=r"hyper-py37 needs Python 3.7"):
-        visits.visit("hyper", n=5, repeats=1)
+        timed_visits.visit("hyper", n=5, repeats=1)
     monkeypatch.setenv("CASEBOOK_REQUIRE", "3.7")
     with pytest.raises(MissingInterpreter, match=r"hyper-py37 needs Python 3.7"):
-        visits.visit("hyper", n=4, repeats=1)
+        timed_visits.visit("hyper", n=4, repeats=1)
 
 
 @pytest.mark.parametrize("protocol", ["h2", "http/1.1"])

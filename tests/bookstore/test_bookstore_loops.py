@@ -6,13 +6,13 @@ from dataclasses import asdict
 import pytest
 from bookstore_asking import IDS, book, over_http1
 
-from casebook.cases.bookstore import hello, loops, readers, stock, visits
+from casebook.cases.bookstore import hello, loops, readers, stock, timed_visits
 from casebook.errors import UsageError
 
 
 def test_one_loop_waits_for_the_slow_book_and_the_other_does_not() -> None:
-    slow = visits.one_slow(position=3, wait_s=0.6)
-    seen = visits.arrivals("two-loops", n=12, slow=slow, order=["asked", "completed"])
+    slow = timed_visits.one_slow(position=3, wait_s=0.6)
+    seen = timed_visits.arrivals("two-loops", n=12, slow=slow, order=["asked", "completed"])
     late = seen[seen["book"].isin(slow)].set_index("order")["arrived"]
     assert late.to_dict() == {"asked": 3, "completed": 12}
     assert seen.groupby("order")["book"].nunique().tolist() == [12, 12]
@@ -23,7 +23,7 @@ def test_the_loops_are_shown_as_they_run_and_their_differences_stand_out() -> No
     for loop in loops.LOOPS:
         assert loops.source(loop) in script
         assert loops.source(loop).startswith(f"def {loop}(")
-    html = loops.beside().data
+    html = loops.side_by_side().data
     assert "<strong>        body = connection.response(stream)</strong>" in html
     assert "<strong>    for path in paths:</strong>" not in html
     assert "    for path in paths:" in html
@@ -39,15 +39,15 @@ def test_the_place_of_a_client_is_its_visit(client: str) -> None:
 
 
 def test_recorded_visits_are_never_those_of_this_machine() -> None:
-    found = visits.from_reference("hyper", 3, n=200, engine="twisted-16.3")
+    found = timed_visits.from_reference("hyper", 3, n=200, engine="twisted-16.3")
     assert set(found["source"]) == {"reference"}
     assert list(found["repeat"]) == [1, 2, 3]
     with pytest.raises(UsageError):
-        visits.from_reference("hyper", 3, n=201, engine="twisted-16.3")
+        timed_visits.from_reference("hyper", 3, n=201, engine="twisted-16.3")
 
 
 def test_no_distance_is_one_measurement_whichever_way_it_is_written() -> None:
-    kinds = [asdict(*visits.plan("bare-h2", 1, n=5, latency_s=zero)) for zero in (0, 0.0)]
+    kinds = [asdict(*timed_visits.plan("bare-h2", 1, n=5, latency_s=zero)) for zero in (0, 0.0)]
     assert json.dumps(kinds[0]) == json.dumps(kinds[1])
 
 

@@ -172,8 +172,9 @@ def test_a_certificate_without_names_is_for_nobody(engine):
 
 
 def test_more_streams_than_allowed_are_never_answered(engine):
-    """Twisted ends the whole connection, and no book is answered; Granian refuses what is too
-    much, and answers the others.
+    """Twisted ends the whole connection; Granian refuses what is too much.
+
+    With Twisted no book is answered, with Granian the others are.
     """
     with open_store(engine, delay_s=0.5) as store:
         allowed = store.max_streams
@@ -188,15 +189,17 @@ def test_more_streams_than_allowed_are_never_answered(engine):
 
 
 def rush(store, paths):
-    """Ask for all paths without waiting to hear how many are allowed: which were answered, which
-    were refused (their streams were reset), and error code and last stream of a GOAWAY, if any.
+    """Ask for all paths without waiting to hear how many are allowed.
+
+    Returns which were answered, which were refused (their streams were reset), and error code and
+    last stream of a GOAWAY, if any.
     """
     answered, refused = [], []
     client = bare_h2.Connection(store.url, trusting(store), 10)
     with client.socket:
         client.h2.initiate_connection()
         for path in paths:
-            client.ask(path)
+            client.request(path)
         while client.open:
             for event in client.exchange():
                 if isinstance(event, events.ConnectionTerminated):

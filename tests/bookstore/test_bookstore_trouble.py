@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 from bookstore_trouble import BOOK, STREAMS, bookstore
 
-from casebook.cases.bookstore import readers, visits
+from casebook.cases.bookstore import readers, timed_visits
 from casebook.cases.fetching.server import certificates
 from casebook.errors import MissingInterpreter, VisitFailed
 from casebook.stacks import environments
@@ -107,7 +107,7 @@ def _visit(client, trouble, target):
     many = min(reader.most, AT_ONCE if reader.protocol == "h2" else CONNECTIONS)
     patience_s = 2.0 if "stall" in trouble or trouble == "shy" else 20.0
     try:
-        return visits.visit(
+        return timed_visits.visit(
             f"{client}:{many}", n=N, repeats=1, target=target, patience_s=patience_s
         )
     except VisitFailed as error:

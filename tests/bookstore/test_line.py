@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 from casebook.cases.bookstore import line
-from casebook.cases.bookstore.line import capacity, ends, law, situations, visits, wire
+from casebook.cases.bookstore.line import ends, feasibility, law, lines, situations, visits, wire
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.laboratory import scripts
 
@@ -241,18 +241,18 @@ def test_what_the_line_carries_is_measured_and_a_run_beyond_it_is_refused():
     """The same ten million bytes, without a limit and at 20 Mbit/s."""
     here.environment(visits.STACK)
     floods = line.flood()
-    assert list(floods.columns) == capacity.COLUMNS and len(floods) == capacity.TIMES
+    assert list(floods.columns) == feasibility.COLUMNS and len(floods) == feasibility.TIMES
     assert not floods["lost"].any() and set(floods["source"]) == {"live"}
     # As many packets as the bytes need, and half as many acknowledgements of them at most.
     of_a_packet = 1e6 / 8 * floods["mbit"] / floods["packets_s"]
     assert of_a_packet.between(1448 / 2.1, 1448).all()
-    carries = capacity.told()["carries"]
+    carries = feasibility.line_capacity()["carries"]
     # Once at least of some times, whatever else this machine does.
-    tried = (over(capacity.BYTES, {}, {}, carries=carries)[3] for _ in range(8))
+    tried = (over(feasibility.BYTES, {}, {}, carries=carries)[3] for _ in range(8))
     refused = next((each["too_much"] for each in tried if "too_much" in each), "")
     assert "packets came at" in refused
     slow = {"latency_s": 0.005, "mbit": 20, "queue": 2_000_000}
-    _, counts, _, kept, _ = over(capacity.BYTES // 10, slow, slow, carries=carries)
+    _, counts, _, kept, _ = over(feasibility.BYTES // 10, slow, slow, carries=carries)
     assert 0 < kept["busiest"] < wire.SHARE * carries and not counts["back"]["dropped"]
 
 
@@ -260,7 +260,7 @@ def test_a_visit_that_the_line_cannot_keep_up_with_is_no_timing(monkeypatch, tmp
     """As on a line that carries ten packets a second; nothing is stored of it."""
     here.environment(visits.STACK)
     stored = []
-    monkeypatch.setattr(visits.capacity.measurements, "save", lambda *each: stored.append(each))
+    monkeypatch.setattr(visits.feasibility.measurements, "save", lambda *each: stored.append(each))
     narrow = replace(visits._OVER, tells=lambda: {"carries": 10})
     monkeypatch.setattr(visits, "_OVER", narrow)
     with pytest.raises(visits.TooMuch, match=r"not keep up, 3 times.*it carries 10 here"):
@@ -456,12 +456,14 @@ def test_the_control_compares_each_visit_alone_with_the_same_on_several_lines(mo
     ],
 )
 def test_only_visits_that_wait_as_much_as_the_control_are_made_together(asked, waits):
-    assert visits._waits(*asked) is waits
+    clients, n, latency_s, body_bytes = asked
+    kinds = lines.kinds(clients, n, (*visits.BARE, *visits.LIBRARIES), latency_s=latency_s)
+    assert visits._waits(kinds, body_bytes) is waits
 
 
 def test_visits_on_lines_of_their_own_are_made_at_the_same_time(monkeypatch):
     here.environment(visits.STACK)
-    capacity.told()
+    feasibility.line_capacity()
     together, run = threading.Barrier(3), scripts.ask
 
     def ask(*asked, **more):
@@ -498,7 +500,7 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 import over, wire
 back = {"lose": json.loads(sys.argv[3])}
-[visit] = over.drawn({"lots": int(sys.argv[2]), "visits": [{"there": {}, "back": back}]})
+[visit] = over.with_lots({"lots": int(sys.argv[2]), "visits": [{"there": {}, "back": back}]})
 loses = wire._losing(visit["back"]["lose"])
 print([i for i in range(1000) if loses({})])
 """
@@ -550,7 +552,7 @@ def test_a_wrong_answer_is_no_measurement():
 
 def test_where_there_is_no_line_it_says_what_is_missing(monkeypatch):
     refused = subprocess.CompletedProcess([], 1, "", "no network\n")
-    monkeypatch.setattr(capacity.subprocess, "run", lambda *_, **__: refused)
+    monkeypatch.setattr(feasibility.subprocess, "run", lambda *_, **__: refused)
     monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
     assert line.not_here.__wrapped__().endswith("no network")
     monkeypatch.setenv("CASEBOOK_REQUIRE", "line")

@@ -1,6 +1,7 @@
-"""Six cells of the table in *What to take*, taken once more by another bench: libcurl fetches, by
-pycurl, and its own times are compared. Client, HTTP/2 and TLS are of another make; store, line and
-books are the same.
+"""Six cells of the table in *What to take*, taken once more by another bench.
+
+libcurl fetches, by pycurl, and its own times are compared. Client, HTTP/2 and TLS are of another
+make; store, line and books are the same.
 """
 
 import json
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 
 from casebook.cases.bookstore import line, stock
-from casebook.cases.bookstore.line import capacity, ends, situations, visits
+from casebook.cases.bookstore.line import ends, feasibility, situations, visits
 
 #: Fetches the list, then the books: as streams of one connection, or over some of HTTP/1.1.
 FETCHES = """
@@ -119,7 +120,7 @@ def by_libcurl(bench, curl):
     for name, cell in CELLS.items():
         many = 13 if cell["body_bytes"] else 6
         ways = {"streams": (True, 1), "connections": (False, many)}
-        asked = [str(curl), FETCHES, cell, ways, ids, 8, capacity.told()["carries"]]
+        asked = [str(curl), FETCHES, cell, ways, ids, 8, feasibility.line_capacity()["carries"]]
         done = here.run(bench, "-c", code, input=json.dumps(asked))
         assert done.returncode == 0, done.stderr
         for each in json.loads(done.stdout):

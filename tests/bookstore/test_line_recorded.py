@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from casebook.cases.bookstore.line import capacity, visits
+from casebook.cases.bookstore.line import feasibility, visits
 
 
 def test_what_chapters_17_and_18_ask_of_the_line_has_been_recorded(monkeypatch):
@@ -20,8 +20,8 @@ def test_what_chapters_17_and_18_ask_of_the_line_has_been_recorded(monkeypatch):
 
 def test_without_a_line_the_flood_is_another_machines_or_none(monkeypatch):
     why = "there can be no line here"
-    monkeypatch.setattr(capacity, "not_here", lambda: why)
-    monkeypatch.setattr(capacity, "_FLOOD", replace(capacity._FLOOD, lacks=lambda: why))
-    floods = capacity.flood()
-    assert list(floods.columns) == capacity.COLUMNS
+    monkeypatch.setattr(feasibility, "not_here", lambda: why)
+    monkeypatch.setattr(feasibility, "_FLOOD", replace(feasibility._FLOOD, lacks=lambda: why))
+    floods = feasibility.flood()
+    assert list(floods.columns) == feasibility.COLUMNS
     assert set(floods["source"]) <= {"reference"}

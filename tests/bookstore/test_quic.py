@@ -18,7 +18,7 @@ import pytest
 
 from casebook import places
 from casebook.cases.bookstore import line, opening, quic, readers, stock
-from casebook.cases.bookstore.line import chains, ends, wire
+from casebook.cases.bookstore.line import chains, ends, lines, wire
 from casebook.cases.fetching.server.process import end, first_line
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 
@@ -245,10 +245,11 @@ def test_the_line_carries_datagrams_and_loses_those_that_are_named(lose, missing
 
 
 def test_the_lot_is_drawn_anew_in_each_round_and_for_each_direction():
-    how = readers.manner("bare-h3")
+    line = lines.Line(lose={"share": 0.01})
+    kind = lines.Kind(line, 3, readers.manner("bare-h3"))
     seeds = set()
     for repeat in (1, 2):
-        visit = quic._visit(0.01, {"share": 0.01}, 3, how, repeat, "twisted")
+        visit = quic._visit(kind, repeat, "twisted")
         seeds |= {visit["there"]["lose"]["seed"], visit["back"]["lose"]["seed"]}
     assert len(seeds) == 4
 

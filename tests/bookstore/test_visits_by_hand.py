@@ -14,11 +14,11 @@ from casebook.cases.bookstore import (
     quic,
     readers,
     stock,
+    timed_visits,
     visiting,
-    visits,
     witnesses,
 )
-from casebook.cases.bookstore.line import capacity, greetings, law, wire
+from casebook.cases.bookstore.line import feasibility, greetings, law, lines, wire
 from casebook.cases.bookstore.line import visits as over
 from casebook.cases.bookstore.visiting import Visit
 from casebook.errors import RunFailed, UsageError, VisitFailed
@@ -129,29 +129,30 @@ def test_figures_are_the_shares_of_one_processor_and_the_connections_beyond_thos
 
 def test_the_processor_time_of_both_sides_is_the_sum_of_three():
     frame = pd.DataFrame({"user_s": [0.5, 2.0], "sys_s": [0.25, 0.0], "server_cpu_s": [0.125, 4.0]})
-    assert list(visits.cpu_of_both(frame)) == [0.875, 6.0]
+    assert list(timed_visits.cpu_of_both(frame)) == [0.875, 6.0]
 
 
 def test_arrivals_are_left_out_of_long_visits_only():
     arrivals = [["1", 0.1]]
-    kept = visits.without_many_arrivals({"n": visits.FEW, "arrivals": arrivals})
+    kept = timed_visits.without_many_arrivals({"n": timed_visits.FEW, "arrivals": arrivals})
     assert kept["arrivals"] == arrivals
-    assert visits.without_many_arrivals({"n": visits.FEW + 1, "arrivals": arrivals}) == {
-        "n": visits.FEW + 1, "arrivals": [],
+    many = timed_visits.FEW + 1
+    assert timed_visits.without_many_arrivals({"n": many, "arrivals": arrivals}) == {
+        "n": many, "arrivals": [],
     }  # fmt: skip
-    assert visits.without_many_arrivals({"n": 1}) == {"n": 1}
+    assert timed_visits.without_many_arrivals({"n": 1}) == {"n": 1}
 
 
 def test_when_each_book_was_read_has_its_place_in_the_list_and_among_those_read(monkeypatch):
     record = {"client": "x", "arrivals": [[IDS[2], 0.5], [IDS[0], 0.75]]}
-    monkeypatch.setattr(visits, "records", lambda *_, **__: [record])
-    frame = visits.arrivals("x")
+    monkeypatch.setattr(timed_visits, "records", lambda *_, **__: [record])
+    frame = timed_visits.arrivals("x")
     columns = ["book", "position", "arrived", "at_s"]
     assert frame[columns].to_numpy().tolist() == [[IDS[2], 3, 1, 0.5], [IDS[0], 1, 2, 0.75]]
 
 
 def test_a_plan_has_each_kind_once_a_round_and_milliseconds_each_way():
-    planned = visits.plan(
+    planned = timed_visits.plan(
         ["bare-h2", "pipes:6"], 2, n=3, latency_s=[0, 0.0205], slow={"10": 0.5}, delay_s=0.25
     )
     assert len(planned) == 8 and {each.repeat for each in planned} == {1, 2}
@@ -303,6 +304,15 @@ def test_without_a_loss_or_a_repair_there_is_nothing_to_tell():
     assert over._repair([LOST, packet(1.25, 100)]) == {"repair_ms": 250.0, "behind": 0}
 
 
+#: A round trip of a quarter of a second.
+FAR = lines.Line(latency_s=0.125)
+
+
+def kind_of(client, n, **conditions):
+    """One kind of visit over a line."""
+    return lines.Kind(lines.Line(**conditions), n, readers.manner(client))
+
+
 def test_half_of_the_books_is_the_middle_one_and_those_that_did_not_wait_came_before_a_repair():
     answer = dict(
         wall_s=0.875, server_cpu_s=0.5, user_s=0.25, sys_s=0.125, late_ms=1, most_late_ms=2,
@@ -311,15 +321,15 @@ def test_half_of_the_books_is_the_middle_one_and_those_that_did_not_wait_came_be
         counts={"there": {"packets": 3, "bytes": 300, "dropped": 0},
                 "back": {"packets": 4, "bytes": 4000, "dropped": 1}},
     )  # fmt: skip
-    how = readers.manner("pipes:6")
-    row = quic._row(0.125, {"behind_books": 3}, 4, how, answer)
+    kind = kind_of("pipes:6", 4, latency_s=0.125, lose={"behind_books": 3})
+    row = quic._row(kind, answer)
     assert row["half_s"] == 0.5  # two of four are in
     assert row["did_not_wait"] == 2  # until 0.25 + 3 * 0.125
     assert (row["cpu_s"], row["server_cpu_s"], row["round_trips"]) == (0.375, 0.5, 3.5)
     assert (row["packets"], row["bytes"], row["dropped"], row["opened"]) == (7, 4300, 1, 2)
     assert (row["latency_ms"], row["lose"], row["connections"]) == (125.0, '{"behind_books": 3}', 6)
     five = answer | {"arrivals": [*answer["arrivals"], ["e", 1.0]], "lost_at_s": None}
-    calm = quic._row(0.125, {}, 5, how, five)
+    calm = quic._row(kind_of("pipes:6", 5, latency_s=0.125), five)
     assert calm["half_s"] == 0.625 and "did_not_wait" not in calm and calm["lose"] == ""
 
 
@@ -346,11 +356,12 @@ def test_of_a_pair_whose_bytes_nobody_counted_no_packet_can_be_named():
 
 
 def test_a_share_is_lost_in_both_directions_and_one_packet_only_on_the_way_back():
-    how = readers.manner("bare-h2:5")
-    by_lot = quic._visit(0.01, {"share": 0.02}, 3, how, 4, "twisted")
+    kind = kind_of("bare-h2:5", 3, lose={"share": 0.02}, window_bytes=1 << 20)
+    by_lot = quic._visit(kind, 4, "twisted")
     assert by_lot["back"]["lose"] == {"share": 0.02, "seed": 8}
     assert by_lot["there"]["lose"] == {"share": 0.02, "seed": 9}
-    named = quic._visit(0.01, quic.lost(30), 3, how, 4, "twisted")
+    kind = kind_of("bare-h2:5", 3, lose=quic.lost(30), window_bytes=1 << 20)
+    named = quic._visit(kind, 4, "twisted")
     assert named["there"]["lose"] == {}
     assert named["back"]["lose"] == {"connection": 0, "byte": 28_140 + 186 * 30, "count": 1}
     assert (named["at_once"], named["n"], named["window_bytes"]) == (5, 3, 1 << 20)
@@ -364,7 +375,7 @@ def test_a_session_says_what_its_own_connection_carried():
     ]
     carried = [{"there": 10, "back": 20}, {"there": 30, "back": 40}]
     answer = {"steps": steps, "connections": carried, "server": {"resumed": 7, "early": 8}}
-    rows = list(quic._session_rows({"visits": [visit], "answers": [answer]}, 0.125, "ecdsa"))
+    rows = list(quic._session_rows({"visits": [visit], "answers": [answer]}, FAR, "ecdsa"))
     told = [
         (row["step"], row["round_trips"], row["bytes_there"], row["bytes_back"]) for row in rows
     ]
@@ -373,7 +384,7 @@ def test_a_session_says_what_its_own_connection_carried():
     # A library does not say it of each: it is what the store counted of all.
     library = {"script": "connects", "library": "curl", "times": 3}
     answer["steps"] = [{"step": "fresh", "wall_s": 0.5}]
-    [row] = quic._session_rows({"visits": [library], "answers": [answer]}, 0.125, "ecdsa")
+    [row] = quic._session_rows({"visits": [library], "answers": [answer]}, FAR, "ecdsa")
     assert (row["client"], row["resumed"], row["early"]) == ("curl", 7, 8)
 
 
@@ -422,7 +433,7 @@ class Carried:
 
     def send(self, *packets, at_s=0.0):
         self.now, self.packets = 100 + at_s, list(packets)
-        self.way.take()
+        self.way.receive()
         return self
 
     def until(self, *moments):
@@ -513,12 +524,12 @@ def test_what_a_line_carries_is_what_it_takes_for_a_packet(monkeypatch):
     ]
     frame = pd.DataFrame([{"took": "tun", "floods": floods, "source": "live"}])
     fake = SimpleNamespace(measure=lambda *_: frame)
-    monkeypatch.setattr(capacity, "_FLOOD", fake)
-    rows = capacity.flood()
+    monkeypatch.setattr(feasibility, "_FLOOD", fake)
+    rows = feasibility.flood()
     assert list(rows["line_us"]) == [10, 20, 500] and list(rows["repeat"]) == [1, 2, 3]
     assert list(rows["line_busy"]) == pytest.approx([0.02, 0.04, 1.0])
     assert set(rows["packets_s"]) == {2000} and set(rows["mbit"]) == {16}
-    assert capacity.told.__wrapped__() == {"carries": 50_000}  # by the median
+    assert feasibility.line_capacity.__wrapped__() == {"carries": 50_000}  # by the median
 
 
 def test_a_greeting_takes_the_median_in_round_trips_of_the_line(monkeypatch):
@@ -574,10 +585,10 @@ def test_h2load_says_books_bytes_of_bodies_and_seconds(monkeypatch):
 def test_a_flood_of_which_bytes_are_missing_is_no_measurement():
     asked = {"bytes": 10, "times": 2}
     floods = [{"bytes": 10}, {"bytes": 10}]
-    assert capacity._figures(asked, {"way": "tun", "floods": floods})["took"] == "tun"
+    assert feasibility._figures(asked, {"way": "tun", "floods": floods})["took"] == "tun"
     for wrong in (floods[:1], [{"bytes": 10}, {"bytes": 9}]):
         with pytest.raises(RunFailed, match="not all bytes came"):
-            capacity._figures(asked, {"way": "tun", "floods": wrong})
+            feasibility._figures(asked, {"way": "tun", "floods": wrong})
 
 
 def test_a_spread_is_the_median_of_the_lots_and_the_middle_eight_tenths(monkeypatch):

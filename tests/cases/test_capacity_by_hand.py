@@ -40,7 +40,9 @@ def test_the_cost_of_a_page():
     ],
 )
 def test_the_time_of_a_job_is_that_of_whatever_is_busiest(how, seconds):
-    assert capacity.seconds(COSTS, 1000, size=10, **how) == pytest.approx(seconds)
+    assert capacity.seconds(COSTS, capacity.Job(pages=1000, size=10, **how)) == pytest.approx(
+        seconds
+    )
 
 
 def run(**more) -> dict:

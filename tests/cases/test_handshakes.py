@@ -10,7 +10,7 @@ from here import environment, python_in
 
 from casebook import places
 from casebook.cases import handshakes
-from casebook.cases.handshakes import threads
+from casebook.cases.handshakes import shared_contexts
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import scripts
@@ -67,7 +67,7 @@ def test_whoever_has_a_context_for_each_connection_or_the_standard_one_has_it_no
     assert handshakes.measure(CLIENTS, way, **QUICK)["verdict"].tolist() == ["concurrent"]
 
 
-@pytest.mark.parametrize("way", threads.TASKS)
+@pytest.mark.parametrize("way", shared_contexts.TASKS)
 def test_tasks_on_one_loop_share_a_context_and_do_not_wait(way):
     found = handshakes.measure_tasks(CLIENTS, way, n=5, delay_s=0.2).iloc[0]
     assert (found["truststore"], found["context"]) == ("0.10.5", "truststore._api")
@@ -77,7 +77,7 @@ def test_tasks_on_one_loop_share_a_context_and_do_not_wait(way):
 def test_a_task_that_gets_a_wrong_page_is_no_measurement(monkeypatch):
     wrong = [{"page": 0, "status": 200, "got_page": 1}]
     answer = {"failed": None, "pages": wrong}
-    monkeypatch.setattr(threads, "_ask_probe", lambda *asked: (answer, {}))
+    monkeypatch.setattr(shared_contexts, "_ask_probe", lambda *asked: (answer, {}))
     with pytest.raises(RunFailed, match="page 0 came back"):
         handshakes.measure_tasks(CLIENTS, "asyncio-shared", n=2)
     with pytest.raises(UsageError, match="asyncio-shared"):
@@ -100,7 +100,7 @@ def test_patched_first_by_gevent_the_standard_contexts_work_and_truststores_do_n
 @pytest.mark.nightly
 def test_the_lock_is_for_something():
     names = ["truststore-0.10.4-today", NEWEST, "truststore-let-go-today"]
-    found = handshakes.crashes.counted(handshakes.crashes.measure(names)).set_index("stack")
+    found = handshakes.crashes.count_deaths(handshakes.crashes.measure(names)).set_index("stack")
     assert found.loc[names[0], "died"] > 0  # nearly every process does, and MOST are tried
     assert list(found.loc[names[1:], "died"]) == [0, 0]
     assert set(found["signals"].str.split(", ").sum()) <= {"", "SIGSEGV", "SIGABRT"}
@@ -115,10 +115,10 @@ def test_a_strangers_certificate_is_refused(stack, way):
         trusts = {"SSL_CERT_FILE": str(known.ca_file), "SSL_CERT_DIR": str(known.folder)}
         beside = [places.PROBES]
         answer = scripts.ask(
-            environment(stack), threads.PROBE, spec, variables=trusts, beside=beside
+            environment(stack), shared_contexts.PROBE, spec, variables=trusts, beside=beside
         )
         with pytest.raises(RunFailed, match="SSLCertVerificationError"):
-            threads._check_pages(stack, answer)
+            shared_contexts._check_pages(stack, answer)
         assert stranger.counters()["requests"] == 0
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from casebook.cases.handshakes import threads
-from casebook.cases.loop import clients
+from casebook.cases.handshakes import shared_contexts
+from casebook.cases.loop import client_tasks
 from casebook.errors import RunFailed
 
 ANSWER = {
@@ -22,16 +22,16 @@ ASKED = {"way": "httpx-each", "n": 1}
 
 
 def test_the_longest_stall_ends_after_the_tasks_began_and_beats_count_until_all_is_fetched():
-    row = clients._figures(ASKED, ANSWER)
+    row = client_tasks._figures(ASKED, ANSWER)
     assert row["stall_ms"] == 500  # from 0.1875 to 0.6875; the one before all began does not count
     assert row["beats"] == 2
     assert (row["loads"], row["on_loop"], row["at_import"]) == (2, 1, 1)
-    began = clients._figures(ASKED, ANSWER | {"beats_s": [-0.5, 0.25, 0.375]})
+    began = client_tasks._figures(ASKED, ANSWER | {"beats_s": [-0.5, 0.25, 0.375]})
     assert began["stall_ms"] == 750  # one that began before, and lasted into the work
 
 
 def test_moments_are_loads_and_beats():
-    rows = clients._moments(ASKED, ANSWER)
+    rows = client_tasks._moments(ASKED, ANSWER)
     assert [row["what"] for row in rows] == ["load"] * 2 + ["beat"] * 6
     assert {row["start_s"] - row["end_s"] for row in rows if row["what"] == "beat"} == {0}
 
@@ -42,12 +42,12 @@ def test_moments_are_loads_and_beats():
 def test_a_wrong_page_is_no_measurement(wrong):
     pages = [ANSWER["pages"][0] | wrong]
     with pytest.raises(RunFailed, match="page 0 came as"):
-        clients._figures(ASKED, ANSWER | {"pages": pages})
+        client_tasks._figures(ASKED, ANSWER | {"pages": pages})
     with pytest.raises(RunFailed, match="page 0 came back as"):
-        threads._check_pages("s", ANSWER | {"pages": pages})
+        shared_contexts._check_pages("s", ANSWER | {"pages": pages})
     failed = {"page": 3, "type": "Timeout", "message": "late"}
     with pytest.raises(RunFailed, match="page 3 failed with Timeout: late"):
-        clients._figures(ASKED, ANSWER | {"failed": failed})
+        client_tasks._figures(ASKED, ANSWER | {"failed": failed})
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_wrong_page_is_no_measurement(wrong):
     ],
 )
 def test_threads_are_judged_by_the_most_at_once(n, peak, verdict):
-    assert threads.verdict(n, peak) == verdict
+    assert shared_contexts.verdict(n, peak) == verdict
 
 
 def test_the_peak_is_that_of_where_the_server_waits():
@@ -73,8 +73,8 @@ def test_the_peak_is_that_of_where_the_server_waits():
         openssl="o",
     )  # fmt: skip
     verdicts = [
-        threads._figures({"way": "shared", "n": 8, "waits_in": place}, answer)["verdict"]
-        for place in (threads.IN_HANDSHAKE, threads.BEFORE_REPLY)
+        shared_contexts._figures({"way": "shared", "n": 8, "waits_in": place}, answer)["verdict"]
+        for place in (shared_contexts.IN_HANDSHAKE, shared_contexts.BEFORE_REPLY)
     ]
     assert verdicts == ["serial", "concurrent"]
 
@@ -86,8 +86,8 @@ def test_a_place_is_the_innermost_line_and_the_first_of_truststore_above_it():
         ["truststore._api", "inner", 3, "more"],
         ["ssl", "do_handshake", 4, "self._sslobj.do_handshake()"],
     ]
-    assert dict(threads._place(calls)) == {
+    assert dict(shared_contexts._place(calls)) == {
         "module": "ssl", "function": "do_handshake", "line": 4,
         "text": "self._sslobj.do_handshake()", "under": "wrap_socket: with self._lock:",
     }  # fmt: skip
-    assert dict(threads._place(calls[:2]))["under"] == ""
+    assert dict(shared_contexts._place(calls[:2]))["under"] == ""

@@ -152,19 +152,24 @@ COSTS = capacity.Costs(
 )  # fmt: skip
 
 
+def time_of(**job):
+    """How long a job takes by the model, in seconds."""
+    return capacity.seconds(COSTS, capacity.Job(**job))
+
+
 def test_the_model_is_the_longest_of_four_times():
     assert COSTS.cpu_ms(10) == 2 and COSTS.cpu_ms(10, cured=False) == 4
     assert COSTS.cpu_ms(100, kept=1) == pytest.approx(3.08)
-    by_cores = capacity.seconds(COSTS, 1000, size=10, workers=4, threads=8)
+    by_cores = time_of(pages=1000, size=10, workers=4, threads=8)
     assert by_cores == pytest.approx(1000 * (2 + 0.7) / 1000 / 2)
-    by_waiting = capacity.seconds(COSTS, 1000, size=10, workers=2, threads=5, delay_s=0.1)
+    by_waiting = time_of(pages=1000, size=10, workers=2, threads=5, delay_s=0.1)
     assert by_waiting == pytest.approx(100 * (0.1 + 0.0027))
-    assert capacity.seconds(COSTS, 1000, size=10, workers=1, cores=8) == pytest.approx(2.7)
+    assert time_of(pages=1000, size=10, workers=1, cores=8) == pytest.approx(2.7)
     # A task for each page, and many workers: then the one scheduler is busiest.
-    by_scheduler = capacity.seconds(COSTS, 1000, size=1, workers=64, cores=64)
+    by_scheduler = time_of(pages=1000, size=1, workers=64, cores=64)
     assert by_scheduler == pytest.approx(4.0)
     # The eleventh batch of ten threads is alone, and takes as long as the ten before it.
-    alone = capacity.seconds(COSTS, 110, size=10, workers=2, threads=5, delay_s=0.1)
+    alone = time_of(pages=110, size=10, workers=2, threads=5, delay_s=0.1)
     assert alone == pytest.approx(2 * 10 * (0.1 + 0.0027))
 
 
@@ -273,7 +278,7 @@ def test_a_run_stands_beside_what_the_model_says_of_it():
     # 1 + (8 + 2) / 25, and two loads among a thousand pages; stock: a load for 25 pages.
     work_ms = {True: 1.4 + 0.04, False: 2.2}
     ways = dict(size=25, workers=2, threads=16, cores=2, delay_s=0.1)
-    said_s = {each: capacity.seconds(COSTS, 1000, cured=each, **ways) for each in work_ms}
+    said_s = {each: time_of(pages=1000, cured=each, **ways) for each in work_ms}
     # Two workers of sixteen threads and the engine take 2 * (30 + 80) + 30 ms a second.
     said_ms = {each: work_ms[each] + 0.25 * said_s[each] for each in work_ms}
     runs = pd.DataFrame([

@@ -1,5 +1,6 @@
-"""What crawls come to, and what a job costs by the model, with numbers that are written down here:
-no cluster is started.
+"""What crawls come to, and what a job costs by the model, worked out by hand.
+
+No cluster is started.
 """
 
 import sys
@@ -39,7 +40,7 @@ def job_of(crawling, before, after):
     looks = [before, after]
 
     def run(function):
-        return looks.pop(0) if function is crawling.counted else None
+        return looks.pop(0) if function is crawling.usage else None
 
     client = SimpleNamespace(run=run, wait_for_workers=lambda count: None)
     server = SimpleNamespace(reset=lambda: None, hosts=["a"], counters=lambda: {"requests": 2})

@@ -15,7 +15,7 @@ import trustme
 from here import environment, eventually, run
 
 from casebook import places
-from casebook.cases.many import jobs, machines
+from casebook.cases.many import cluster, jobs
 from casebook.errors import ServerFailed, UsageError
 
 CASEBOOK = (sys.executable, "-m", "casebook")
@@ -37,7 +37,9 @@ def casebook(*arguments: object, log: Path, **more) -> Iterator[subprocess.Popen
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, workers: int, *keys: object, scheme: str = "tcp", **more) -> Iterator:
+def dask_cluster(
+    folder: Path, workers: int, *keys: object, scheme: str = "tcp", **more
+) -> Iterator:
     """A scheduler and workers on the loopback: its address, and the workers' processes."""
     environment(jobs.STACK)
     with socket.socket() as probe:
@@ -58,7 +60,7 @@ def cluster(folder: Path, workers: int, *keys: object, scheme: str = "tcp", **mo
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory):
-    with cluster(tmp_path_factory.mktemp("three"), 3) as (address, _):
+    with dask_cluster(tmp_path_factory.mktemp("three"), 3) as (address, _):
         yield address
 
 
@@ -78,7 +80,7 @@ def test_three_workers_give_the_verdict_of_one_machine_and_name_what_cannot_run(
 
 @pytest.mark.slow
 def test_each_machine_sends_its_file_once_whole_or_not_at_all(three, tmp_path):
-    answers = list(machines.save(three, None, tmp_path / "ours.jsonl.xz"))
+    answers = list(cluster.save(three, None, tmp_path / "ours.jsonl.xz"))
     assert len(answers) == 1  # three workers, one machine
     (_, file, said) = answers[0]
     if file is None:  # a checkout that has measured nothing yet
@@ -89,11 +91,11 @@ def test_each_machine_sends_its_file_once_whole_or_not_at_all(three, tmp_path):
 
 @pytest.mark.slow
 def test_a_worker_that_dies_is_named_and_what_the_other_measured_is_kept(tmp_path):
-    with cluster(tmp_path, 2) as (address, those):
+    with dask_cluster(tmp_path, 2) as (address, those):
         found = []
         # The machine's lock lets one measure at a time, so that nobody is done when one is killed.
         commands = [["measure", "stage-1-today", "--n", "3", "--delay", "2", "--json"]]
-        for answer in machines.ask(address, None, [["stacks"], *commands]):
+        for answer in cluster.run_on_workers(address, None, [["stacks"], *commands]):
             found.append(answer)
             if len(found) == 1:
                 os.killpg(those[0].pid, 9)
@@ -111,15 +113,15 @@ def test_a_measurement_of_another_checkout_is_refused(tmp_path):
     (other / ".casebook").symlink_to(places.LOCAL)
     (other / "casebook" / "words.py").open("a").write("OTHERWISE = 1\n")
     more = {"cwd": other, "env": os.environ | {"PYTHONPATH": str(other)}}
-    with cluster(tmp_path, 1, **more) as (address, _):
-        [answer] = machines.ask(address, None, [["stacks"]])
+    with dask_cluster(tmp_path, 1, **more) as (address, _):
+        [answer] = cluster.run_on_workers(address, None, [["stacks"]])
         assert "nothing was measured" in answer.failed and not answer.out
 
 
-def keys(folder: Path) -> machines.Keys:
+def keys(folder: Path) -> cluster.Keys:
     authority = trustme.CA()
     issued = authority.issue_cert("127.0.0.1")
-    made = machines.Keys(folder / "ca.pem", folder / "cert.pem", folder / "key.pem")
+    made = cluster.Keys(folder / "ca.pem", folder / "cert.pem", folder / "key.pem")
     authority.cert_pem.write_to_path(made.ca)
     issued.private_key_pem.write_to_path(made.key)
     made.cert.write_bytes(b"".join(each.bytes() for each in issued.cert_chain_pems))
@@ -131,12 +133,12 @@ def test_over_tls_both_sides_show_their_certificates(tmp_path):
     ours, strangers = keys(tmp_path), tmp_path / "stranger"
     strangers.mkdir()
     options = ("--tls-ca", ours.ca, "--tls-cert", ours.cert, "--tls-key", ours.key)
-    with cluster(tmp_path, 1, *options, scheme="tls") as (address, _):
-        [answer] = machines.ask(address, ours, [["stacks"]])
+    with dask_cluster(tmp_path, 1, *options, scheme="tls") as (address, _):
+        [answer] = cluster.run_on_workers(address, ours, [["stacks"]])
         assert "stage-1-today" in answer.out and not answer.failed
         for others, where in ((keys(strangers), address), (None, address.replace("tls", "tcp"))):
             with pytest.raises(ServerFailed, match="no scheduler answers"):
-                list(machines.ask(where, others, [["stacks"]]))
+                list(cluster.run_on_workers(where, others, [["stacks"]]))
 
 
 def test_nobody_answers():
@@ -147,7 +149,7 @@ def test_nobody_answers():
     assert "cluster scheduler" in done.stderr
 
 
-ANY = machines.Keys(Path("ca"), Path("cert"), Path("key"))
+ANY = cluster.Keys(Path("ca"), Path("cert"), Path("key"))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ ANY = machines.Keys(Path("ca"), Path("cert"), Path("key"))
 )
 def test_what_is_refused_before_anything_is_sent(address, with_keys, why):
     with pytest.raises(UsageError, match=why):
-        list(machines.ask(address, with_keys, [["stacks"]]))
+        list(cluster.run_on_workers(address, with_keys, [["stacks"]]))
 
 
 def test_nothing_listens_to_the_world_without_keys(tmp_path):

@@ -1,5 +1,6 @@
-"""What follows from what the probes answer, with answers that are written down here: nothing is
-loaded, and no stack runs.
+"""What follows from what the probes answer, with answers that are written down here.
+
+Nothing is loaded, and no stack runs.
 """
 
 import json
@@ -16,9 +17,9 @@ import pytest
 from casebook import stacks
 from casebook.cases.certificates import (
     complaints,
+    connection_costs,
     cores,
     counts,
-    handshakes,
     loading,
     reading,
     weights,
@@ -86,7 +87,7 @@ def test_locks_are_told_for_a_load_and_where_none_was_counted_there_is_no_measur
     ],
 )
 def test_a_task_says_who_loads_and_in_which_way(task, how, does):
-    assert (task.how, task.does) == (how, does)
+    assert (task.manner, task.does) == (how, does)
 
 
 def test_each_task_has_the_bundle_that_it_asks_for(tmp_path):
@@ -255,7 +256,7 @@ def test_a_connection_costs_its_part_and_the_context_all_of_its_own():
         "making": {"loads": 1, "wall_s": 0.02, "cpu_s": 0.01},
         "connecting": {"loads": 5, "wall_s": 0.4, "cpu_s": 0.2},
     }  # fmt: skip
-    assert handshakes._figures({"n": 4, "context": "ssl"}, answer) == {
+    assert connection_costs._figures({"n": 4, "context": "ssl"}, answer) == {
         "handshakes": 4, "loads_before": 1, "loads": 5, "making_ms": 20, "wall_ms": 100,
         "cpu_ms": 50, "openssl": "OpenSSL 3",
     }  # fmt: skip
@@ -273,11 +274,11 @@ def test_a_wrong_page_is_no_connection(monkeypatch, pages, wrong):
     lab = SimpleNamespace(
         ca_file="ca.pem", url="u", reset=lambda: None, counters=lambda: {"handshakes": 2}
     )
-    monkeypatch.setattr(handshakes, "lab_server", lambda: lab)
-    monkeypatch.setattr(handshakes.trust, "of_name", lambda *_: trust.Trust(True))
-    monkeypatch.setattr(handshakes.scripts, "ask", lambda *_, **__: {"pages": list(pages)})
+    monkeypatch.setattr(connection_costs, "lab_server", lambda: lab)
+    monkeypatch.setattr(connection_costs.trust, "of_name", lambda *_: trust.Trust(True))
+    monkeypatch.setattr(connection_costs.scripts, "ask", lambda *_, **__: {"pages": list(pages)})
     with pytest.raises(RunFailed, match=wrong) if wrong else nullcontext():
-        assert handshakes._run_probe(None, {"n": 2, "context": "ssl"}) == {"handshakes": 2}
+        assert connection_costs._run_probe(None, {"n": 2, "context": "ssl"}) == {"handshakes": 2}
 
 
 # ---------------------------------------------------------------- what contexts weigh
@@ -303,7 +304,7 @@ def test_a_context_weighs_its_part_of_what_was_added():
         one=(1010, 103), again=(1010, 103),
     )  # fmt: skip
     frame = pd.DataFrame(weighed(10, ALL, **full) + weighed(20, 0, **empty))
-    first, second = weights.each(frame).to_dict("records")
+    first, second = weights.per_context(frame).to_dict("records")
     assert first == {
         "stack": "s", "openssl": "o", "certificates": ALL, "contexts": 10, "source": "live",
         "in_use": 300, "kept": 4, "rss": 500, "rss_freed": 400, "rss_trimmed": 20, "again": 50,

@@ -6,7 +6,7 @@ import pytest
 
 from casebook import stacks
 from casebook.cases.fetching import trust
-from casebook.cases.fetching.measure import measure
+from casebook.cases.fetching.runs import measure
 from casebook.errors import UsageError
 
 NEWEST, CURED = "requests-2.34.2-today", "cured-today"

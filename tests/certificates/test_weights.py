@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(bool(weights.not_here()), reason=weights.not_her
 def found():
     environment("stage-1-today")
     frame = weights.measure("stage-1-today", certificates=[0, 50, None], contexts=10, loads=5)
-    return weights.each(frame).set_index("certificates").sort_index()
+    return weights.per_context(frame).set_index("certificates").sort_index()
 
 
 def test_a_context_weighs_what_its_certificates_weigh(found):
@@ -40,14 +40,14 @@ def test_what_is_loaded_again_into_one_context_is_not_kept_again(found):
 
 def test_two_sizes_agree():
     frame = weights.measure("stage-1-today", contexts=[7, 10], loads=0)
-    seven, ten = weights.each(frame)["in_use"]
+    seven, ten = weights.per_context(frame)["in_use"]
     assert seven == pytest.approx(ten, rel=0.05)
 
 
 def test_a_context_of_python_2_weighs_as_much():
     environment("stage-1-py27")
     frame = weights.measure(["stage-1-py27", "stage-1-today"], contexts=10, loads=0)
-    (old, today), kept = weights.each(frame)["in_use"], weights.each(frame)["kept"]
+    (old, today), kept = weights.per_context(frame)["in_use"], weights.per_context(frame)["kept"]
     assert 0.5 < old / today < 2  # each has an OpenSSL of its own
     assert (kept < min(old, today) / 10).all()
 
@@ -75,7 +75,7 @@ def test_elsewhere_than_on_linux_a_machine_that_was_asked_the_same_answers(monke
     monkeypatch.setattr(weights.platform, "system", lambda: "Darwin")
     frame = weights.measure("stage-1-today", contexts=[20, 30])
     assert set(frame["source"]) == {"reference"} and frame["instead"].str.startswith("on ").all()
-    twenty, thirty = weights.each(frame)["in_use"]
+    twenty, thirty = weights.per_context(frame)["in_use"]
     assert twenty == pytest.approx(thirty, rel=0.05)
     with pytest.raises(MissingInterpreter, match=r"Linux alone.*asked the same"):
         weights.measure("stage-1-today", contexts=21)
@@ -84,7 +84,10 @@ def test_elsewhere_than_on_linux_a_machine_that_was_asked_the_same_answers(monke
 def test_thirty_threads_keep_what_one_thread_and_one_arena_do_not():
     frame = in_threads.measure("stage-1-today").set_index("how")
     assert list(frame.index) == list(in_threads.WAYS) and (frame["peak"] == 1).all()
-    kept, one = frame["trimmed_kib"], weights.each(weights.measure("stage-1-today", contexts=10))
+    kept, one = (
+        frame["trimmed_kib"],
+        weights.per_context(weights.measure("stage-1-today", contexts=10)),
+    )
     assert kept["30 threads"] > 3 * one["in_use"].iloc[0]
     assert kept.drop("30 threads").max() < kept["30 threads"] / 3
     assert (frame["in_use_kib"].abs() < 1024).all()  # nothing of it is in use

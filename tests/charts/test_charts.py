@@ -15,13 +15,13 @@ from coloraide import Color
 
 from casebook import charts, colours, words
 from casebook.cases.bookstore import readers
-from casebook.cases.fetching import observations
+from casebook.cases.fetching import bindings, observations
 from casebook.charts import figure, lines, tables
 from casebook.charts.listings import Listing
 from casebook.charts.series import assign_colours, gather
 from casebook.charts.timelines import stalls
 from casebook.errors import UsageError
-from casebook.laboratory import machines
+from casebook.laboratory import machine_files
 
 #: The pages that figures stand on: the book's and JupyterLab's, light and dark.
 GROUNDS = ("#ffffff",), ("#14181e", "#121212", "#111111")
@@ -201,6 +201,14 @@ TURNS = observations.Observation(
 )
 
 
+BINDINGS = bindings.Bindings(
+    *("stage-1-today", "https", ("python",), "3.11.7"),
+    {"python": {"ssl.SSLContext": "ssl.SSLContext", "select.poll": "select.poll"}},
+    (bindings.Layer("requests", "", "send", bindings.HOLDS),),
+    *("", (0.01,), 0.4, "live", "2026-11-20T11:05:00Z"),
+)
+
+
 @cache
 def every_chart() -> dict[str, str]:
     by_order, several = ["client", "order"], ["wall_s", "cpu_s", "peak_mb"]
@@ -223,8 +231,9 @@ def every_chart() -> dict[str, str]:
         "trace": charts.trace(TRACE).html,
         "provenance": charts.provenance(PROVENANCE).html,
         "turns": charts.turns({"one": TURNS}).html,
+        "bindings": charts.bindings({"one": BINDINGS}).html,
         "calculator": charts.calculator(OVER_A_LINE).html,
-        "machines": charts.of_machines(machines.all_recorded())[1].html,
+        "machines": charts.of_machines(machine_files.all_recorded())[1].html,
     }
 
 

@@ -12,16 +12,15 @@ from test_machines import RUN
 
 from casebook import charts
 from casebook.cases.many.capacity import Costs
-from casebook.charts import matrix, series, tables
+from casebook.charts import capacity_calculator, frame_arrows, matrix, series, tables
 from casebook.charts.figure import Chart
 from casebook.charts.series import Part, Point, Quantity
 from casebook.errors import UsageError
-from casebook.laboratory.machines import Machine
+from casebook.laboratory.machine_files import Machine
 
 # Modules that the charts of their names stand in front of.
-arrivals, capacity, dots, frames, of_machines = (
-    import_module(f"casebook.charts.{name}")
-    for name in ("arrivals", "capacity", "dots", "frames", "of_machines")
+arrivals, dots, of_machines = (
+    import_module(f"casebook.charts.{name}") for name in ("arrivals", "dots", "of_machines")
 )
 
 
@@ -268,7 +267,7 @@ def frame_rows() -> pd.DataFrame:
 
 
 def test_frames_in_a_row_are_one_arrow_with_their_bytes_together():
-    arrows = frames._arrows(frame_rows())
+    arrows = frame_arrows._arrows(frame_rows())
     assert [(a.moment, a.label) for a in arrows] == [
         ("0.0", "SETTINGS"), ("10.4", "HEADERS"), ("60.0", "DATA × 3"), ("260", "WINDOW_UPDATE")
     ]  # fmt: skip
@@ -276,7 +275,7 @@ def test_frames_in_a_row_are_one_arrow_with_their_bytes_together():
     assert arrows[1].details == ["stream 1", "30 bytes", "END_STREAM, END_HEADERS"]
     assert arrows[0].details[0] == "connection"
     # From its first frame to its last: 250 ms.
-    assert frames._finding(frame_rows()) == (
+    assert frame_arrows._finding(frame_rows()) == (
         "6 frames: the client sent 1 SETTINGS, 1 HEADERS and 1 WINDOW_UPDATE; the server sent "
         "3 DATA. Stream 1 took 0.250 s and brought 1,501 bytes of data."
     )
@@ -299,16 +298,17 @@ def test_arrivals_say_who_waited_for_the_slow_book():
 
 
 def test_the_still_of_the_calculator_has_the_models_numbers():
-    """A page costs 2 ms, a batch of 100 another 100, a connection 3 and a load 15: 6 ms cured and
-    21 stock. A billion of them: 1,667 and 5,833 hours of a core, on 16 cores for 24 hours. Ten
-    million batches of 36 ms of a scheduler: 100 hours, so 5 schedulers.
+    """A page costs 2 ms, a batch of 100 another 100, a connection 3 and a load 15.
+
+    That is 6 ms cured and 21 stock. A billion of them: 1,667 and 5,833 hours of a core, on 16 cores
+    for 24 hours. Ten million batches of 36 ms of a scheduler: 100 hours, so 5 schedulers.
     """
     costs = Costs(
         page_ms=2, task_ms=100, engine_task_ms=36, connection_ms=3, handshake_ms=1, load_ms=15,
         worker_second_ms=0, thread_second_ms=0, engine_second_ms=0,
         server_page_ms=0, server_batch_ms=0, memory_mib=64,
     )  # fmt: skip
-    html = capacity.capacity(costs, 0.05, "Machines and money").html
+    html = capacity_calculator.capacity(costs, 0.05, "Machines and money").html
     cells = [row.split("<td>")[1:] for row in html.split("<tbody>")[1].split("</tr>")[:2]]
     numbers = [[cell.partition("</td>")[0] for cell in row] for row in cells]
     assert numbers == [["21.0", "762", "16", "5", "292"], ["6.0", "2,667", "5", "5", "83"]]

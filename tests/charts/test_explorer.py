@@ -19,7 +19,7 @@ from casebook.cases.fetching import explorer as case
 from casebook.cases.fetching import modes, phases
 from casebook.cases.fetching.probes import steps
 from casebook.charts import timelines
-from casebook.charts.explorer import as_data
+from casebook.charts.explorer_form import as_data
 from casebook.findings.media import FIGURE
 
 STATIC = places.ROOT / "book" / "_static"
@@ -227,8 +227,9 @@ def test_a_loop_that_never_beats_is_blocked_and_no_loop_is_none(shown):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, shown) -> Path:
-    """A small site: the explorer on one page, two timelines of a chapter on another, and on a third
-    the same two, to be guessed first.
+    """A small site: the explorer on one page, two timelines of a chapter on another.
+
+    A third page has the same two, to be guessed first.
     """
     root = tmp_path_factory.mktemp("site")
     for name in ("_static", "book", "notebooks"):
@@ -256,8 +257,9 @@ def folder(tmp_path_factory, shown) -> Path:
 
 @pytest.fixture
 def tab(browser: Browser, folder: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """The page with the explorer, from file://, where nothing may go wrong: on a phone where
-    nothing moves, unless the test has other options.
+    """Open the page with the explorer from file://, where nothing may go wrong.
+
+    It is a phone where nothing moves, unless the test has other options.
     """
     phone = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
     page = browser.new_page(**getattr(request, "param", phone | {"reduced_motion": "reduce"}))

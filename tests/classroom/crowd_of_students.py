@@ -10,7 +10,9 @@ a container of a hub, with nothing measured before and no lock in common. Printe
 median and the slowest of them took, and how their findings came out.
 """
 
+import contextlib
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -63,72 +66,83 @@ class Crowd:
 
 
 def play(count: int = 10, within_s: float = 900) -> Crowd:
-    """That many students at once. Raises what goes wrong with one of them."""
-    found, wrong, kernels, peak = [], [], [], [0.0]
-    over = threading.Event()
-    right = (Path(__file__).parent / "answers" / "read-a-profile" / "right.py").read_text()
-    with tempfile.TemporaryDirectory() as folder:
+    """Have this many students work at once. Raises what goes wrong with one of them."""
+    students, errors, kernels = [], [], []
 
-        def one(number: int) -> None:
-            begun = time.monotonic()
-            answer = Path(folder) / str(number) / "answer.py"
-            answer.parent.mkdir()
-            answer.write_text(right)
-            # Sockets of her own: without a file, all kernels take theirs by the same name.
-            own = str(Path(folder) / f"{number}.json")
-            manager = KernelManager(transport="ipc", connection_file=own)
-            manager.start_kernel(cwd=str(places.ROOT))
-            kernels.append(manager)
-            client = manager.blocking_client()
-            client.start_channels()
-            try:
-                client.wait_for_ready(timeout=within_s)
-                said, errors = [], []
+    def attend(number: int) -> None:
+        try:
+            students.append(_attend(Path(folder) / str(number), kernels, within_s))
+        except Exception as error:
+            errors.append(error)
 
-                def hear(message: dict) -> None:
-                    content = message["content"]
-                    if message["msg_type"] == "stream":
-                        said.append(content["text"])
-                    if message["msg_type"] == "error":
-                        errors.append(f"{content['ename']}: {content['evalue']}")
+    with tempfile.TemporaryDirectory() as folder, _weighed(kernels) as peak_mb:
+        threads = [threading.Thread(target=attend, args=(number,)) for number in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    if errors:
+        raise errors[0]
+    return Crowd(students, peak_mb[0])
 
-                cell = CELL.format(answer=str(answer))
-                client.execute_interactive(cell, timeout=within_s, output_hook=hear)
-                lines = [each for each in "".join(said).splitlines() if each.startswith("FOUND ")]
-                if errors or not lines:
-                    raise RuntimeError(f"student {number}: {errors or said}")
-                verdicts, points, of = json.loads(lines[0].removeprefix("FOUND "))
-                found.append(Student(verdicts, points, of, time.monotonic() - begun))
-            except Exception as error:
-                wrong.append(error)
-            finally:
-                client.stop_channels()
-                manager.shutdown_kernel(now=True)
 
-        def weigh() -> None:
-            while not over.wait(1):
-                total = 0
-                for manager in list(kernels):
-                    try:
-                        its = psutil.Process(manager.provisioner.pid)
-                        for each in (its, *its.children(recursive=True)):
-                            total += each.memory_full_info().uss
-                    except (psutil.Error, AttributeError):
-                        continue  # it has just ended
-                peak[0] = max(peak[0], total / 1e6)
+def _attend(folder: Path, kernels: list, within_s: float) -> Student:
+    """Be one student, with a kernel of her own, which is added to `kernels`."""
+    start_s = time.monotonic()
+    answer = folder / "answer.py"
+    folder.mkdir()
+    shutil.copyfile(Path(__file__).parent / "answers" / "read-a-profile" / "right.py", answer)
+    # Sockets of her own: without a file, all kernels take theirs by the same name.
+    manager = KernelManager(transport="ipc", connection_file=str(folder / "kernel.json"))
+    manager.start_kernel(cwd=str(places.ROOT))
+    kernels.append(manager)
+    client = manager.blocking_client()
+    client.start_channels()
+    printed, errors = [], []
 
-        weighing = threading.Thread(target=weigh)
-        weighing.start()
-        students = [threading.Thread(target=one, args=(each,)) for each in range(count)]
-        for each in students:
-            each.start()
-        for each in students:
-            each.join()
+    def hear(message: dict) -> None:
+        content = message["content"]
+        if message["msg_type"] == "stream":
+            printed.append(content["text"])
+        if message["msg_type"] == "error":
+            errors.append(f"{content['ename']}: {content['evalue']}")
+
+    try:
+        client.wait_for_ready(timeout=within_s)
+        cell = CELL.format(answer=str(answer))
+        client.execute_interactive(cell, timeout=within_s, output_hook=hear)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    lines = [line for line in "".join(printed).splitlines() if line.startswith("FOUND ")]
+    if errors or not lines:
+        raise RuntimeError(f"student {folder.name}: {errors or printed}")
+    verdicts, points, total = json.loads(lines[0].removeprefix("FOUND "))
+    return Student(verdicts, points, total, time.monotonic() - start_s)
+
+
+@contextlib.contextmanager
+def _weighed(kernels: list) -> Iterator[list[float]]:
+    """Weigh the kernels and their children each second: gives a list with the peak, in MB."""
+    over, peak_mb = threading.Event(), [0.0]
+
+    def weigh() -> None:
+        while not over.wait(1):
+            total = 0
+            for manager in list(kernels):
+                with contextlib.suppress(psutil.Error, AttributeError):  # it has just ended
+                    process = psutil.Process(manager.provisioner.pid)
+                    for member in (process, *process.children(recursive=True)):
+                        total += member.memory_full_info().uss
+            peak_mb[0] = max(peak_mb[0], total / 1e6)
+
+    thread = threading.Thread(target=weigh)
+    thread.start()
+    try:
+        yield peak_mb
+    finally:
         over.set()
-        weighing.join()
-    if wrong:
-        raise wrong[0]
-    return Crowd(found, peak[0])
+        thread.join()
 
 
 #: What a container would do: the environments are there, what is written beside them stays with the
@@ -144,8 +158,10 @@ exec "$3" "$4" --alone "$5" "$1/kernel.json"
 
 
 def execute(stem: str, count: int) -> list:
-    """Have this many students run all cells of a chapter at the same moment. For each the seconds,
-    and how many findings came out in which way. Raises RuntimeError where one does not end.
+    """Have this many students run all cells of a chapter at the same moment.
+
+    For each the seconds, and how many findings came out in which way. Raises RuntimeError where one
+    does not end.
     """
     with tempfile.TemporaryDirectory() as folder:
         students = []

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from casebook import places
 from casebook.classroom import grading
-from casebook.classroom.report import Report
+from casebook.classroom.grade_report import Report
 
 ANSWERS = places.ROOT / "tests" / "classroom" / "answers"
 

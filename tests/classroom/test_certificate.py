@@ -6,7 +6,7 @@ from pathlib import Path
 from here import run
 
 from casebook.classroom import certificate
-from casebook.laboratory.machines import Machine
+from casebook.laboratory.machine_files import Machine
 
 ABOUT = {"processor": "AMD EPYC", "cores": 2, "python": "3.12.4", "openssl": "OpenSSL 3.0.19 x"}
 ABOUT |= {"measured_from": "2026-11-02T08:00:00Z", "measured_to": "2026-11-23T08:00:00Z"}

@@ -92,7 +92,7 @@ def test_what_it_told_before_it_ended_is_read_however_slow_the_grader_is(tmp_pat
 
     job = {"function": "wait", "how": "call", "args": [str(go)]}
     outcome = room.run(
-        "stage-1-today", file, [job], names=["READY"], countable=False, observer=beside
+        "stage-1-today", file, [job], room.NOT_COUNTABLE, names=["READY"], observer=beside
     )
     assert [answer.get("value") for answer in outcome.answers] == [42], outcome
 

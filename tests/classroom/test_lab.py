@@ -17,7 +17,7 @@ from here import eventually, run
 from playwright.sync_api import Browser, Page, expect
 
 from casebook import places
-from casebook.laboratory import beside
+from casebook.laboratory import reservation
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -213,7 +213,7 @@ def test_a_cell_that_falls_back_says_so_in_one_line(
 def test_a_cell_that_waits_for_anothers_measurement_says_so(
     opened: str, tab: Page, folder: Path
 ) -> None:
-    with beside.exclusive():
+    with reservation.exclusive():
         run_in(
             opened, tab, folder, "waits",
             "from casebook import measure",

@@ -6,8 +6,8 @@ import pytest
 from graded import changed, graded, missing, right
 
 from casebook.classroom import grading
-from casebook.classroom.bench import Bench
 from casebook.classroom.checks import count_the_loads
+from casebook.classroom.grader_runs import Bench
 from casebook.laboratory.rounds import as_list
 
 LAB = "count-the-loads"

@@ -1,5 +1,7 @@
-"""Labs graded where a stack cannot run: a machine file answers what the grader would measure, and
-what only the student's own run could show is neither given nor taken.
+"""Labs graded where a stack cannot run.
+
+A machine file answers what the grader would measure, and what only the student's own run could show
+is neither given nor taken.
 
 The driver is the real one, in a copy of this tree that can make no environment: its index cannot
 be reached, and uv has nothing kept.
@@ -16,9 +18,9 @@ from graded import right
 from here import run
 
 from casebook import places
-from casebook.classroom import bench, grading
+from casebook.classroom import grader_runs, grading
 from casebook.classroom.checks import count_the_loads
-from casebook.laboratory import machines
+from casebook.laboratory import machine_files
 from casebook.laboratory.anonymity import Own
 
 #: Points that can be graded without the student's own run, of each lab; and an item that cannot.
@@ -40,8 +42,10 @@ PARTS = [lab for lab, (_, own) in LEFT.items() if own]
 
 @pytest.fixture(scope="module")
 def unable(tmp_path_factory):
-    """A machine that can make no environment: grade(lab, text, *arguments) runs the command there,
-    and gives its exit status, the report, and what it said on standard error.
+    """A machine that can make no environment.
+
+    grade(lab, text, *arguments) runs the command there, and gives its exit status, the report, and
+    what it said on standard error.
     """
     root = tmp_path_factory.mktemp("unable") / "book"
     for name in ("casebook", "classroom", "data", "env"):
@@ -78,8 +82,8 @@ def test_a_right_one_has_the_points_of_what_can_be_graded_and_each_line_says_who
     if own:
         assert not items(report)[own]["graded"] and "not graded here" in report["text"]
         assert f"{of} of {of} points; {grading.LABS[lab] - of} more could not be graded" in said
-    [file] = bench.files()
-    label = machines.read(file).label
+    [file] = grader_runs.files()
+    label = machine_files.read(file).label
     assert f"of {label}, not measured here" in " ".join(report["text"].split())
     truths = [its for its in report["items"] if its["what"].startswith(TRUTHS[lab])]
     assert truths and all(f"of {label}, not" in its["measured"] for its in truths)
@@ -117,8 +121,10 @@ def test_a_wrong_one_fails_for_its_reason_against_the_file(lab, unable):
 
 @pytest.mark.slow
 def test_a_recorded_run_does_not_pass_for_her_own(unable):
-    """Whoever takes the program's slow client for her mend, or loads thirty times, gets nothing for
-    it: what another machine measured says nothing of her code.
+    """What another machine measured says nothing of her code.
+
+    She gets nothing for taking the program's slow client for her repair, or for loading thirty
+    times.
     """
     for lab in PARTS:
         _, report, _ = unable(lab, right(lab))
@@ -130,11 +136,11 @@ def test_a_recorded_run_does_not_pass_for_her_own(unable):
 @pytest.mark.slow
 def test_a_file_that_was_asked_something_else_grades_nothing(unable, tmp_path):
     other = tmp_path / "other.jsonl.xz"
-    [file] = bench.files()
-    machine = machines.read(file)
+    [file] = grader_runs.files()
+    machine = machine_files.read(file)
     lies = {"peak_in_flight": "many", "statuses": 7, "loads": "x", "before": None, "profile": [{}]}
     answers = [each | {"answer": each["answer"] | lies} for each in machine.answers]
-    machines.save(machines.Machine("other", machine.about, answers), other)
+    machine_files.save(machine_files.Machine("other", machine.about, answers), other)
     for lab in LEFT:
         status, report, said = unable(lab, right(lab), "--machine", other)
         assert (status, report) == (3, None) and "other has no answer" in said
@@ -146,7 +152,7 @@ def test_what_needs_a_package_is_not_taken_for_a_mistake(unable):
 
 
 def test_a_file_that_is_named_answers_and_her_own_code_is_still_run_here(tmp_path):
-    [file] = bench.files()
+    [file] = grader_runs.files()
     answer = tmp_path / "answer.py"
     answer.write_text(right("count-the-loads"))
     report = grading.grade("count-the-loads", answer, file)
@@ -158,8 +164,8 @@ def test_a_file_that_is_named_answers_and_her_own_code_is_still_run_here(tmp_pat
 
 def test_what_the_labs_ask_is_answered_by_the_file_that_comes_with_them():
     """Another program, or another question, wants another file: `machine labs` writes one."""
-    [file] = bench.files()
-    machine = machines.read(file)
+    [file] = grader_runs.files()
+    machine = machine_files.read(file)
     assert {each["asked"][0] for each in machine.answers} == {
         lab.replace("-", "_") for lab in grading.LABS
     }
@@ -167,10 +173,12 @@ def test_what_the_labs_ask_is_answered_by_the_file_that_comes_with_them():
 
 
 def test_what_is_recorded_is_what_will_be_asked():
-    mine = bench.Recording(Path(count_the_loads.__file__))
+    mine = grader_runs.Recording(Path(count_the_loads.__file__))
     count_the_loads.record(mine)
-    [file] = bench.files()
-    there = [each for each in machines.read(file).answers if each["asked"][0] == "count_the_loads"]
+    [file] = grader_runs.files()
+    there = [
+        each for each in machine_files.read(file).answers if each["asked"][0] == "count_the_loads"
+    ]
     assert [each["asked"] for each in mine.kept] == [each["asked"] for each in there]
     assert [each["answer"] for each in mine.kept] == [each["answer"] for each in there]
 

@@ -6,15 +6,16 @@ import pytest
 from graded import changed, graded, missing, right
 
 from casebook.classroom import grading
-from casebook.classroom.bench import Bench
+from casebook.classroom.grader_runs import Bench
 
 LAB = "find-the-monkey"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def own_runs_once():
-    """The grader's own runs, which no submission changes, are made for the first submission that
-    needs them, and not for each again.
+    """Make the grader's own runs only once: no submission changes them.
+
+    The first submission that needs them makes them.
     """
     answers = {}
 

@@ -1,5 +1,6 @@
-"""nbgrader round the same checks, by its command line: generate, release, collect, autograde,
-feedback.
+"""nbgrader round the same checks, by its command line.
+
+It generates, releases, collects, autogrades and writes feedback.
 """
 
 import csv
@@ -85,25 +86,7 @@ def test_right_wrong_and_empty_are_released_collected_graded_and_told(tmp_path):
         (target / f"{LAB}.ipynb").write_text(submission(answer))
         for dump in ("a.prof", "b.prof"):
             (target / dump).write_bytes((grading.folder(LAB) / dump).read_bytes())
-    # One puts a grader of her own in the place of ours: in her cell, in a cell more, and in a file.
-    cheats = folder / "submitted" / "cheat" / LAB
-    shutil.copytree(folder / "submitted" / "empty" / LAB, cheats)
-    (cheats / "casebook" / "classroom").mkdir(parents=True)
-    (cheats / "casebook" / "classroom" / "cell.py").write_text("def grade(lab):\n    return 17\n")
-    # And one that would be taken for the kernel, or for what the kernel imports.
-    for name in ("ipykernel_launcher.py", "pathlib.py"):
-        (cheats / name).write_text(f"open({str(tmp_path / 'taken')!r}, 'a')\nraise SystemExit\n")
-    mine = "import casebook.classroom.cell as cell\ncell.grade = lambda lab: 17"
-    notebook = json.loads(submission(right(LAB)))
-    notebook["cells"][1]["source"] = mine
-    notebook["metadata"]["kernelspec"] = {"name": "mine", "display_name": "", "language": "python"}
-    more = {"cell_type": "code", "id": "more", "metadata": {}, "source": mine}
-    more |= {"execution_count": None, "outputs": []}
-    notebook["cells"][2:2] = [
-        more,
-        more | {"id": "named", "metadata": released["cells"][2]["metadata"]},
-    ]
-    (cheats / f"{LAB}.ipynb").write_text(json.dumps(notebook))
+    _cheat(folder, released, json.loads(submission(right(LAB))), tmp_path / "taken")
     say("autograde", LAB)
     say("generate_feedback", LAB)
     say("export")
@@ -115,3 +98,24 @@ def test_right_wrong_and_empty_are_released_collected_graded_and_told(tmp_path):
     told = (folder / "feedback" / "wrong" / LAB / f"{LAB}.html").read_text()
     assert "loads of a bundle" in told and "Hint" in told
     assert "def grade(" not in told and str(places.PACKAGE / "classroom" / "checks") not in told
+
+
+def _cheat(folder, released, notebook, trace):
+    """Hand in a notebook with a grader of its own: in a cell, in one cell more, and in a file."""
+    cheats = folder / "submitted" / "cheat" / LAB
+    shutil.copytree(folder / "submitted" / "empty" / LAB, cheats)
+    (cheats / "casebook" / "classroom").mkdir(parents=True)
+    (cheats / "casebook" / "classroom" / "cell.py").write_text("def grade(lab):\n    return 17\n")
+    # And one that would be taken for the kernel, or for what the kernel imports.
+    for name in ("ipykernel_launcher.py", "pathlib.py"):
+        (cheats / name).write_text(f"open({str(trace)!r}, 'a')\nraise SystemExit\n")
+    mine = "import casebook.classroom.cell as cell\ncell.grade = lambda lab: 17"
+    notebook["cells"][1]["source"] = mine
+    notebook["metadata"]["kernelspec"] = {"name": "mine", "display_name": "", "language": "python"}
+    more = {"cell_type": "code", "id": "more", "metadata": {}, "source": mine}
+    more |= {"execution_count": None, "outputs": []}
+    notebook["cells"][2:2] = [
+        more,
+        more | {"id": "named", "metadata": released["cells"][2]["metadata"]},
+    ]
+    (cheats / f"{LAB}.ipynb").write_text(json.dumps(notebook))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from casebook.classroom import report
-from casebook.classroom.report import Item, Report
+from casebook.classroom import grade_report
+from casebook.classroom.grade_report import Item, Report
 
 
 def graded() -> Report:
@@ -44,8 +44,8 @@ def test_what_was_measured_elsewhere_says_so_and_long_words_end():
     assert own.items[1].measured == (
         "x" * 1000 + " … and so on\nof A chip, 2 cores, not measured here"
     )
-    assert report.of_machine("A chip") == " (of A chip, not measured here)"
-    assert report.of_machine("") == ""
+    assert grade_report.of_machine("A chip") == " (of A chip, not measured here)"
+    assert grade_report.of_machine("") == ""
 
 
 def test_a_grading_as_text():
@@ -72,8 +72,8 @@ def test_a_grading_as_text():
         "",
         "5 of 12 points; 6 more could not be graded here",
     ]
-    assert report.with_warning(own).startswith(own.text() + "\n\n")
-    assert len(report.with_warning(own)) > len(own.text()) + 50
+    assert grade_report.with_warning(own).startswith(own.text() + "\n\n")
+    assert len(grade_report.with_warning(own)) > len(own.text()) + 50
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_grading_as_text():
     ],
 )
 def test_the_letters_that_somebody_picked(said, picked):
-    assert report.picked(said) == picked
+    assert grade_report.picked(said) == picked
 
 
 def test_long_lines_are_broken_between_words():

@@ -38,13 +38,13 @@ def test_chapters_are_chosen_by_their_numbers():
 
 def test_a_chapter_is_ready_once_a_cell_showed_something_and_no_cell_runs_after_it(tmp_path):
     path = written(tmp_path, "a = 1", "print('no result')", "a", "open('ran', 'w')")
-    [(is_ready, line)] = ready.lines(BOOK, [path])
+    [(is_ready, line)] = ready.lines([path])
     assert is_ready and line.startswith("01_own: ready, its first output after ")
     assert not (tmp_path / "ran").exists()
 
 
 def test_what_is_not_ready_says_why(tmp_path, monkeypatch):
-    [(is_ready, line)] = ready.lines(BOOK, [written(tmp_path, "1 / 0")])
+    [(is_ready, line)] = ready.lines([written(tmp_path, "1 / 0")])
     assert not is_ready and line == "01_own: not ready. ZeroDivisionError: division by zero"
 
     def ensure(*_, **__):
@@ -52,7 +52,7 @@ def test_what_is_not_ready_says_why(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ready.environments, "is_there", lambda stack: False)
     monkeypatch.setattr(ready.environments, "ensure", ensure)
-    [(is_ready, line)] = ready.lines(BOOK, [written(tmp_path, '"stage-1-today"')])
+    [(is_ready, line)] = ready.lines([written(tmp_path, '"stage-1-today"')])
     assert not is_ready
     assert line == "01_own: not ready. environment stage-1-today cannot be made: no network"
 
@@ -113,8 +113,9 @@ timeout 900 make lab ARGS="--allow-root --no-browser --port 0" 2>&1 | grep -m1 "
 @pytest.mark.timeout(2400)
 @pytest.mark.skipif(run(*CUT, "true").returncode != 0, reason="no namespaces can be had here")
 def test_a_laptop_with_the_network_cut_runs_a_lesson(tmp_path):
-    """The archive is made of a checkout of its own, which is gone when it is unpacked; the home is
-    another one, in which there is nothing.
+    """The archive is made of a checkout that is gone when it is unpacked.
+
+    The home is another one, in which there is nothing.
     """
     book, unpacked, home = (tmp_path / name for name in ("book", "unpacked", "home"))
     ignore = shutil.ignore_patterns(".git", ".venv", ".casebook", "_build", "__pycache__")

@@ -1,5 +1,6 @@
-"""What the cure loads, keeps apart, refuses and says: the tests of trust_tasks.py, which run inside
-stacks.
+"""What the cure loads, keeps apart, refuses and says.
+
+The tests are those of trust_tasks.py, which run inside stacks.
 """
 
 import re

@@ -1,6 +1,8 @@
-"""What is lent to whom, in this process: the cure beside the requests of the tests' environment,
-against hosts in threads. The same is tried beside every release by the scripts that
-test_shared_context_inside.py runs; here a fault is found in a second.
+"""What is lent to whom, in this process.
+
+The cure stands beside the requests of the tests' environment, against hosts in threads. The same is
+tried beside every release by the scripts that test_shared_context_inside.py runs; here a fault is
+found in a second.
 """
 
 import os
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 import requests
 import trustme
-from trust_runs import KNOWN as cure
+from trust_runs import cure
 
 from casebook.cases.certificates.hosts import Hosts
 

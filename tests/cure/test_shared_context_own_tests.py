@@ -4,9 +4,9 @@ import os
 import subprocess
 import sys
 import tarfile
-import xml.etree.ElementTree as xml
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from here import python_in, run
@@ -30,8 +30,9 @@ BEYOND = (
 
 
 def outcomes(archive: Path, folder: Path, packages: list[Path], *more: str) -> dict[str, str]:
-    """Unpack a source distribution and run its suite: test to "passed", "failure", "error" or
-    "skipped".
+    """Unpack a source distribution and run its suite.
+
+    Returns test to "passed", "failure", "error" or "skipped".
 
     packages: folders beside the stack's. more: options of pytest.
     """
@@ -49,7 +50,7 @@ def outcomes(archive: Path, folder: Path, packages: list[Path], *more: str) -> d
     done = python_in(STACK.name, "-m", "pytest", "tests", *options, **how)
     assert done.returncode in (0, 1), done.stdout[-3000:]
     found = {}
-    for case in xml.parse(report).iter("testcase"):
+    for case in ElementTree.parse(report).iter("testcase"):
         tags = {child.tag for child in case} & {"failure", "error", "skipped"}
         name = f"{case.get('classname')}::{case.get('name')}".replace(str(folder), "")
         assert name not in found

@@ -1,12 +1,13 @@
-"""What servers and proxies receive from stock and cured sessions is the same, byte for byte, with
-every release of urllib3 that the cure knows; and the cure shares with each of them.
+"""What servers and proxies receive from stock and cured sessions is the same, byte for byte.
+
+This holds with every release of urllib3 that the cure knows; and the cure shares with each of them.
 """
 
 import itertools
 from functools import cache
 
 import pytest
-from trust_runs import CURE, KNOWN, marks, with_releases
+from trust_runs import CURE, cure, marks, with_releases
 
 ROUTES = ("direct", "http proxy", "https proxy")
 KINDS = ("urllib3's", "own context", "late limit", "connect replaced", "pyOpenSSL")
@@ -48,15 +49,15 @@ def pairwise() -> list[tuple[str, ...]]:
 @cache
 def pairs() -> list[tuple[str, str]]:
     """All (requests, urllib3) that the cure knows, the newest requests first."""
-    known = itertools.product(reversed(KNOWN.REQUESTS), KNOWN.URLLIB3)
-    return [pair for pair in known if KNOWN.known(*pair)]
+    known = itertools.product(reversed(cure.REQUESTS), cure.URLLIB3)
+    return [pair for pair in known if cure.known(*pair)]
 
 
 @cache
 def in_ci() -> set[tuple[str, str]]:
     """The last of each minor release of urllib3, each with another requests if it can be."""
     lasts: dict[str, str] = {}
-    for release in KNOWN.URLLIB3:
+    for release in cure.URLLIB3:
         lasts[release.rsplit(".", release.count(".") - 1)[0]] = release
     chosen: dict[str, str] = {}
     for release in lasts.values():
@@ -70,7 +71,7 @@ def in_ci() -> set[tuple[str, str]]:
 @cache
 def typical() -> set[tuple[str, str]]:
     """Of these, those with the oldest and the newest urllib3, and the last before version 2."""
-    ends = ("1.24.", "1.26.", KNOWN.URLLIB3[-1])
+    ends = ("1.24.", "1.26.", cure.URLLIB3[-1])
     return {pair for pair in in_ci() if pair[1].startswith(ends)}
 
 

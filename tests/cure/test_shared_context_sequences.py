@@ -1,5 +1,6 @@
-"""No sequence of mounting, replacing files, links, forks, threads and proxies makes a cured session
-accept what stock would not, or send what stock would not.
+"""No sequence of steps makes a cured session accept or send what stock would not.
+
+The steps are mounting, replacing files, links, forks, threads and proxies.
 """
 
 import json

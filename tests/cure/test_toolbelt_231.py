@@ -1,5 +1,6 @@
-"""The text for requests/toolbelt, pull request 231: its adapter does what it says, with the
-releases that it names.
+"""The text for requests/toolbelt, pull request 231, is true.
+
+Its adapter does what it says, with the releases that it names.
 """
 
 import pytest

@@ -1,5 +1,6 @@
-"""What upstream/toolbelt-231.md says of its adapter, tried with one pair of releases of requests
-and urllib3. Runs inside a stack; tests/cure/test_toolbelt_231.py asks.
+"""What upstream/toolbelt-231.md says of its adapter, tried with one pair of releases.
+
+The pair is of requests and urllib3. Runs inside a stack; tests/cure/test_toolbelt_231.py asks.
 """
 
 # ruff: noqa: UP031, E402
@@ -55,8 +56,9 @@ def session(route, proxy):
 
 
 def asked(route, shown, n=1, **options):
-    """{"came": what came of each of n connections, "loads": the calls that loaded, "server" and
-    "proxy": what they heard}.
+    """Return what came of each of n connections ("came"), "loads", and what was heard.
+
+    "loads" are the calls that loaded; "server" and "proxy" say what they heard.
     """
     secure = server_context(SERVERS["root"]) if route == "https proxy" else None
     with Ear(server_context(SERVERS[shown])) as server, Ear(secure, forges=True) as proxy:

@@ -1,5 +1,7 @@
-"""What the client scripts beside this file share. They run inside a stack's environment (Python 3.7
-to today) for tests/cure/test_shared_context_*.py, and assert there what they claim.
+"""What the client scripts beside this file share.
+
+They run inside a stack's environment (Python 3.7 to today) for tests/cure/test_shared_context_*.py,
+and assert there what they claim.
 
 In, as one JSON object: {"task": the name of a function of the script, "world": what
 tests/cure/trust_world.py says of its servers, and what is read from ASKED below}. The folder of
@@ -102,8 +104,9 @@ def names(error):
 
 
 def outcome(made, url, **options):
-    """What a GET came to: a status, how it went there and which client certificate the server saw,
-    or an exception; and the warnings.
+    """Return what a GET came to, and the warnings.
+
+    It is a status, how it went there and which client certificate the server saw, or an exception.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -150,8 +153,9 @@ def at_once(n, work):
 
 
 def answer(tasks):
-    """Do what was asked, and say what it returns. Where an assertion fails, the variables of its
-    function are told too.
+    """Do what was asked, and say what it returns.
+
+    Where an assertion fails, the variables of its function are told too.
     """
     try:
         print(json.dumps(tasks[ASKED["task"]]()))

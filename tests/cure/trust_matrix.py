@@ -55,9 +55,10 @@ def matrix():
 
 
 def asks(route):
-    """The cells of a route: (name, way, URL) and, of clients with a certificate, (certificate,
-    whether it is a stranger's). These come twice directly, so that those of the second turn meet
-    what all have left.
+    """Return the cells of a route: (name, way, URL).
+
+    For clients with a certificate, (certificate, whether it is a stranger's) is added. These come
+    twice directly, so that those of the second turn meet what all have left.
     """
     for way in LISTED if route else WAYS:
         for target, url in TARGETS.items():

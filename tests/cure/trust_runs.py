@@ -45,8 +45,8 @@ every_release = releases(typical=[NEWEST])
 CURE = places.CURE
 #: The cure as a module of its own, for the releases that it knows.
 _spec = importlib.util.spec_from_file_location("shared_context", CURE)
-KNOWN = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(KNOWN)
+cure = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(cure)
 HERE = Path(__file__).parent
 #: The scripts that the cure's own tests run, too.
 SCRIPTS = places.PRODUCTS / "requests-shared-context" / "tests"
@@ -88,8 +88,9 @@ def site_packages(stack: str) -> Path:
 
 
 def run(stack: str, script: str, task: str, world: dict, cure: Path, **asked):
-    """What a task of a client script answers, in which no assertion fails. `cure` is the folder
-    that holds a copy of shared_context.py.
+    """What a task of a client script answers, in which no assertion fails.
+
+    `cure` is the folder that holds a copy of shared_context.py.
 
     variables: more environment variables. beside: a stack whose packages are there too. All else
     goes to the task.

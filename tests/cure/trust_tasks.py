@@ -1,5 +1,6 @@
-"""What the cure loads, keeps apart, refuses and says: tests that run inside a stack, by means of
-trust_client.py. In which, says tests/cure/test_shared_context_inside.py.
+"""What the cure loads, keeps apart, refuses and says: tests that run inside a stack.
+
+They use trust_client.py. In which, says tests/cure/test_shared_context_inside.py.
 """
 
 # ruff: noqa: UP031, I001
@@ -260,8 +261,10 @@ def test_a_client_certificate_never_enters_a_shared_context():
 
 
 def test_what_requests_preloaded_is_left_to_it():
-    """Requests 2.32.2 to 2.32.4 has a context of its own for verify=True, into which it loads
-    client certificates. The cure leaves it alone, leak and all: it is stock requests.
+    """The cure leaves the context alone that requests 2.32.2 to 2.32.4 preloaded.
+
+    These have one of their own for verify=True, into which they load client certificates. The cure
+    leaves it alone, leak and all: it is stock requests.
     """
     assert alike(first_and_second) == ["alice", "alice"]
     assert shared_context.stats()["own"] == {"it was given ssl_context": 2}
@@ -338,8 +341,9 @@ def test_a_forked_child_keeps_contexts_that_no_other_thread_could_hold():
 
 
 def in_child():
-    """[what a forked child gets, its loads, those with a client certificate, shared connections];
-    or the signal that ended it.
+    """Return what a forked child gets, or the signal that ended it.
+
+    It gets [the outcome, its loads, those with a client certificate, shared connections].
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -476,8 +480,9 @@ def test_a_manager_that_allows_a_proxy_another_name_keeps_doing_so():
 
 
 def proxy_asserting(kind, name):
-    """An https proxy with a certificate for another name, and a manager that is told to assert
-    that name.
+    """Open an https proxy with a certificate for another name.
+
+    A manager is told to assert that name.
     """
     with session(kind) as made:
         adapter = made.adapters["https://"]
@@ -634,10 +639,10 @@ def test_an_error_that_was_not_expected_ends_the_connection():
     """Such as somebody's time limit, raised by a signal in the middle of a load."""
     shared_context.install()
 
-    class Limit(Exception):
+    class LimitError(Exception):
         pass
 
-    for error in (Limit("over"), TimeoutError("over"), OSError("over"), KeyboardInterrupt()):
+    for error in (LimitError("over"), TimeoutError("over"), OSError("over"), KeyboardInterrupt()):
         with mock.patch.object(shared_context, "_make", side_effect=error):
             for _ in range(2):
                 try:

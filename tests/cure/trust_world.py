@@ -24,8 +24,10 @@ DAY = datetime.timedelta(days=1)
 
 @contextlib.contextmanager
 def world(folder: Path) -> Iterator[dict]:
-    """All the servers, for as long as the block runs: what clients need to know of them and of the
-    certificates in a folder, which fits into JSON.
+    """Run all the servers, for as long as the block runs.
+
+    Gives what clients need to know of them and of the certificates in a folder, which fits into
+    JSON.
 
     urls: of servers, by their kind; proxies; demanding: servers that demand a client certificate of
     the root; certs: what clients may give as `cert`; paths: of bundles. The others, of which one
@@ -59,8 +61,9 @@ def world(folder: Path) -> Iterator[dict]:
 
 
 class Pages(hosts.Page):
-    """/ answers with whose certificate was shown; /to?url= redirects. A connection is kept for who
-    asks for that.
+    """/ answers with whose certificate was shown; /to?url= redirects.
+
+    A connection is kept for who asks for that.
     """
 
     def do_GET(self):

@@ -10,8 +10,9 @@ from doctoring import Counting
 
 @pytest.fixture(scope="module")
 def site(tls, tmp_path_factory):
-    """(URL, Counting, environment variables that make clients trust it beside all others, its
-    context, the file of its authority).
+    """A server: (URL, Counting, environment variables, its context, the file of its authority).
+
+    The variables make clients trust it beside all others.
     """
     context, ca_file = tls
     bundle = tmp_path_factory.mktemp("trust") / "bundle.pem"

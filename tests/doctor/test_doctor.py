@@ -22,7 +22,7 @@ from casebook import places
 from casebook.cases import patients
 from casebook.cases.bookstore.store import open_store
 from casebook.cases.certificates.hosts import Handler
-from casebook.cases.fetching import measure, modes, server
+from casebook.cases.fetching import modes, runs, server
 from casebook.stacks import environments, interpreters
 
 INJECTED = """
@@ -266,8 +266,10 @@ def test_a_session_with_the_cure_is_no_illness(tmp_path):
 
 
 def test_where_truststore_stands_in_from_the_start_its_own_server_serves_all_the_same(tmp_path):
-    """pip-system-certs puts it into every process, and pip's truststore looks for the certificate
-    of whoever is at the other end, which a socket that listens has not.
+    """pip-system-certs puts truststore into every process.
+
+    pip's truststore looks for the certificate of the other end, which a socket that listens has
+    not.
     """
     report = report_of("pip-26.2-system-certs-today", tmp_path, "import httpx")
     assert {row["name"]: row["by"] for row in report["provides"]}["ssl.SSLContext"] == "pip"
@@ -696,7 +698,7 @@ def test_what_a_measurement_leaves_undecided_is_measured_with_a_longer_delay(mon
     mode = dataclasses.replace(modes.current(), delay_s=0.01, repeats=1)  # which tells nothing
     monkeypatch.setattr(modes, "current", lambda: mode)
     environment("stage-1-today")
-    undecided = measure.measure("stage-1-today", n=patients.PAGES, client="grequests")
+    undecided = runs.measure("stage-1-today", n=patients.PAGES, client="grequests")
     assert set(undecided["verdict"]) == {"between"}
     assert patients.measured_of(patients.every()["stage-1-today"])[0] == "concurrent"
 

@@ -602,9 +602,12 @@ print(keyword in names, bool(names & {"ssl_context", "context", "http_client", "
 """
 
 
-@pytest.mark.parametrize("library", tls_doctor.libraries.LIBRARIES)
+@pytest.mark.parametrize(
+    "library", [client.name for client in tls_doctor.clients.CLIENTS if client.constructor]
+)
 def test_what_is_said_to_take_a_context_does(library):
-    maker, keyword = tls_doctor.libraries.LIBRARIES[library]
+    client = tls_doctor.clients.client_named(library)
+    maker, keyword = client.constructor, client.keyword
     stack = "libraries-today" if library in ("openai", "slack_sdk", "stripe") else "reports-today"
     done = here.run(environment(stack).python, "-c", KEYWORDS, maker, keyword or "none")
     assert done.stdout.split() == [str(keyword is not None), done.stdout.split()[1]], done.stderr
@@ -625,7 +628,7 @@ def test_several_connections_to_a_host_that_speaks_http2_are_named():
             events.append({"is": "begin", "by": "ssl", "http": True} | begun)
             ended = {"h": h, "ok": True, "t": h + 0.5, "ms": 1, "alpn": alpn, "host": "localhost:1"}
             events.append({"is": "end"} | ended)
-        return tls_doctor.counts.counted([each | {"pid": 1, "cpu": 0} for each in events])
+        return tls_doctor.tally.count_events([each | {"pid": 1, "cpu": 0} for each in events])
 
     row = {"client": "niquests", "host": "localhost:1", "connections": 5}
     assert counted("h2", 5)["http2"] == [row]

@@ -331,9 +331,11 @@ def test_pips_truststore_is_not_what_the_program_calls(site, tmp_path):
 def test_each_line_to_add_is_a_line_of_python():
     names = dict.fromkeys(("patch", "line"), "pass") | {"to_thread": "asyncio.to_thread"}
     lines = [add % names for _, _, _, add, _, _ in tls_doctor.advice.ADVICE.values()]
-    lines += [line for line, _ in tls_doctor.advice.KEEP.values()]
-    lines += [line % "size=3" for line in tls_doctor.advice.LARGER.values()]
-    lines += [*tls_doctor.advice.IN_A_THREAD.values(), *tls_doctor.advice.MULTIPLEXED.values()]
+    for client in tls_doctor.clients.CLIENTS:
+        lines += [client.keep[0]] if client.keep else []
+        lines += [client.larger_pool % "size=3"] if client.larger_pool else []
+        lines += [client.multiplexed] if client.multiplexed else []
+    lines += tls_doctor.advice.IN_A_THREAD.values()
     assert len(lines) > 25
     for line in lines:
         compile(line, line, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
@@ -488,8 +490,9 @@ if COUNT: print("alive", most)
 @pytest.mark.parametrize(("keep", "verdict"), [("clients = client", "few"),
                          ("clients[number] = client", "one for each client")])  # fmt: skip
 def test_contexts_of_closed_clients_are_counted_once_they_are_freed(keep, verdict, site, tmp_path):
-    """A client of httpx refers to itself, so that it is there until Python collects such things:
-    they are alive only where somebody keeps them. The truth is counted after a collection.
+    """A client of httpx refers to itself, so that it lives until Python collects such things.
+
+    Contexts are alive only where somebody keeps them. The truth is counted after a collection.
     """
     text = START + TWENTY.replace("KEEP", keep)
     truth = text.replace("COUNT", "True")
@@ -514,7 +517,7 @@ def test_a_program_that_collects_nothing_is_not_made_to(site, tmp_path):
 
 
 def test_memory_that_grew_during_loads_at_once_is_counted_once():
-    growth = tls_doctor.counts.growth
+    growth = tls_doctor.verdicts.growth
     assert growth([(0, 1, 100, 300), (2, 3, 300, 400)]) == 300
     assert growth([(0, 2, 100, 400), (1, 3, 200, 500)]) == 400  # and not 600
     assert growth([(0, 1, 500, 200)]) == growth([]) == 0
@@ -560,14 +563,14 @@ def test_the_cpu_is_the_programs_from_where_its_code_begins():
         {"is": "exit", "pid": 2, "cpu": 307, "compiled": 40},
         {"is": "exit", "pid": 1, "cpu": 160, "compiled": 25},
     ]
-    counts = tls_doctor.counts.counted(events)
+    counts = tls_doctor.tally.count_events(events)
     assert (counts["cpu_ms"], counts["compiled_ms"], counts["processes"]) == (50 + 7, 60, 1)
     # The second program has taken the place of the first in its process.
     other = [each | {"pid": 1} for each in events[:2] + events[2:4]]
-    assert tls_doctor.counts.counted(other)["cpu_ms"] == 7
+    assert tls_doctor.tally.count_events(other)["cpu_ms"] == 7
     other.insert(2, {"is": "context", "pid": 1, "cpu": 150, "c": 1, "default": False,
                      "who": {"client": None, "through": None, "at": None}})  # fmt: skip
-    assert tls_doctor.counts.counted(other)["cpu_ms"] == 40 + 7
+    assert tls_doctor.tally.count_events(other)["cpu_ms"] == 40 + 7
 
 
 @pytest.mark.parametrize("first", ["exchange", "begin"])
@@ -586,7 +589,7 @@ def test_a_share_that_is_about_at_the_limit_is_called_so():
     def near(again_share, again=3, share=5.0, loads=4, whole=0.0):
         counts = {"again": again, "again_share": again_share, "loads": loads, "needed": 1}
         counts |= {"handshakes": 1, "clients": [], "failures": []}
-        return tls_doctor.counts.limit_near(counts | {"share": whole}, share)
+        return tls_doctor.verdicts.limit_near(counts | {"share": whole}, share)
 
     assert [near(each) for each in (3.9, 4.5, 5.0, 6.0, 6.4)] == [None, 5.0, 5.0, 5.0, None]
     assert near(5.0, again=1) is None and near(9.0, share=10.0) == 10.0
@@ -1301,7 +1304,7 @@ def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
             events.append((begin, {"is": "begin"} | begun))
             events.append((end, {"is": "end", "h": thread, "ok": True, "t": end}))
         events = [each | {"pid": pid, "cpu": 0} for _, each in sorted(events, key=lambda it: it[0])]
-        return tls_doctor.counts.verdict_on_handshakes(tls_doctor.counts.counted(events))
+        return tls_doctor.verdicts.verdict_on_handshakes(tls_doctor.tally.count_events(events))
 
     assert verdict((0, 0, 1), (0, 1, 2), (0, 2, 3)) == "one at a time"
     assert verdict((0, 0, 1), (0, 0.1, 1), (0, 0.2, 1)) == "at once"

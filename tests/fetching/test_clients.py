@@ -1,5 +1,7 @@
-"""The clients inside their environments: that they run by themselves, what they fetch, what they
-load, whom they trust, and that no failure of theirs passes for a timing.
+"""The clients inside their environments.
+
+They run by themselves; what they fetch, what they load and whom they trust is tried, and no failure
+of theirs passes for a timing.
 """
 
 import re
@@ -11,7 +13,7 @@ from here import environment, python_in
 from casebook import stacks
 from casebook.cases.fetching import clients, run_record
 from casebook.cases.fetching.bench import ask_probe
-from casebook.cases.fetching.measure import measure
+from casebook.cases.fetching.runs import measure
 from casebook.errors import RunFailed, UsageError
 from casebook.places import PROBES
 

@@ -5,7 +5,7 @@ from here import environment
 
 from casebook import places, stacks
 from casebook.cases import reference_run
-from casebook.cases.fetching import analysis, measure, modes, phases, run_record, server
+from casebook.cases.fetching import analysis, modes, phases, run_record, runs, server
 from casebook.cases.fetching.verdicts_under_load import busy_cores
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 
@@ -19,7 +19,7 @@ PUBLISHED = {"serial": "slow", "concurrent": "fast"}
 
 def run_of(name, n=10, **more):
     """One run of a stack, each response 0.1 s late."""
-    (run,) = measure.measure_runs([name], n=[n], delay_s=0.1, repeats=1, **more)
+    (run,) = runs.measure_runs([name], n=[n], delay_s=0.1, repeats=1, **more)
     return run
 
 
@@ -54,7 +54,7 @@ def test_the_heartbeat_runs_during_a_wait_only_where_the_wait_leaves_the_loop_fr
     ways = {("stage-1-today", "https"): True, ("stage-2-injected-today", "https"): False}
     ways[("stage-2-injected-today", "http")] = True
     for (name, scheme), free in ways.items():
-        seen = measure.observe(name, "timeline", n=3, delay_s=0.1, scheme=scheme)
+        seen = runs.observe(name, "timeline", n=3, delay_s=0.1, scheme=scheme)
         assert (analysis.beats_while_waiting(seen) > 0) == free, (name, scheme)
 
 
@@ -87,15 +87,15 @@ def test_requests_before_grequests_is_an_error_and_no_timing():
 )
 def test_parameters_out_of_range_are_refused(arguments, said):
     with pytest.raises(UsageError, match=said):
-        measure.measure_runs(["stage-1-today"], **arguments)
+        runs.measure_runs(["stage-1-today"], **arguments)
 
 
 def test_a_stack_without_its_interpreter_falls_back_to_the_reference_and_says_so(no_old_pythons):
-    frame = measure.measure(["stage-2-py27", "stage-1-today"], n=10, repeats=1)
+    frame = runs.measure(["stage-2-py27", "stage-1-today"], n=10, repeats=1)
     sources = frame.groupby("stack")["source"].unique().str.join(",")
     assert sources.to_dict() == {"stage-2-py27": "reference", "stage-1-today": "live"}
     assert analysis.verdicts(frame)["stage-2-py27"] == "serial"
-    seen = measure.observe("stage-2-py27", "profile")
+    seen = runs.observe("stage-2-py27", "profile")
     assert seen.source == "reference"
     assert "do_poll" in set(seen.frame["function"])
 
@@ -103,7 +103,7 @@ def test_a_stack_without_its_interpreter_falls_back_to_the_reference_and_says_so
 def test_a_required_interpreter_that_is_missing_is_a_failure(no_old_pythons, monkeypatch):
     monkeypatch.setenv("CASEBOOK_REQUIRE", "2.7")
     with pytest.raises(MissingInterpreter, match="needs Python 2"):
-        measure.measure("stage-2-py27", n=10)
+        runs.measure("stage-2-py27", n=10)
 
 
 def test_a_build_reuses_a_measurement_and_a_reader_measures_anew(monkeypatch, tmp_path):
@@ -120,7 +120,7 @@ def test_a_build_reuses_a_measurement_and_a_reader_measures_anew(monkeypatch, tm
 @pytest.mark.parametrize("many", [10, pytest.param(100, marks=pytest.mark.nightly)])
 def test_verdicts_on_a_busy_machine_are_all_right(name, many):
     with busy_cores(True):
-        measured = measure.measure_runs([name], n=[10], delay_s=0.1, repeats=many)
+        measured = runs.measure_runs([name], n=[10], delay_s=0.1, repeats=many)
     # Noise can hide that a run was concurrent, so that it cannot be told; it never turns one round.
     assert {run.verdict for run in measured} <= {VERDICTS[name], analysis.BETWEEN}
     assert analysis.verdict_of(run_record.frame(measured)) == VERDICTS[name]
@@ -129,7 +129,7 @@ def test_verdicts_on_a_busy_machine_are_all_right(name, many):
 @pytest.mark.parametrize("name", ["cured-today", "requests-2.34.2-today"])
 def test_a_timeline_of_a_cured_program_shows_it_cured(name):
     """The instrument itself does not keep the cure from sharing, and sees all of its handshakes."""
-    seen = measure.observe(name, "timeline", n=5, delay_s=0.1, trust="bundle")
+    seen = runs.observe(name, "timeline", n=5, delay_s=0.1, trust="bundle")
     loads = seen.answer["counters"]["load_verify_locations"]
     assert loads == (1 if name == "cured-today" else 5)
     begun = seen.frame[seen.frame["event"].isin(["connect", "handshake"])]
@@ -137,12 +137,12 @@ def test_a_timeline_of_a_cured_program_shows_it_cured(name):
 
 
 def test_a_timeline_of_another_client_is_not_recorded(no_old_pythons):
-    assert measure.observe("stage-1-py37", "timeline", n=5).source == "reference"
+    assert runs.observe("stage-1-py37", "timeline", n=5).source == "reference"
     for other in (dict(client="requests"), dict(trust="bundle")):
         with pytest.raises(MissingInterpreter):
-            measure.observe("stage-1-py37", "timeline", n=5, **other)
+            runs.observe("stage-1-py37", "timeline", n=5, **other)
     # Over plain HTTP it is: the explorer shows it, with other numbers of requests.
-    over_http = measure.observe("stage-2-py37", "timeline", n=5, scheme="http")
+    over_http = runs.observe("stage-2-py37", "timeline", n=5, scheme="http")
     assert over_http.n in (3, 10) and over_http.instead.endswith("instead of 5")
     assert phases.most_waiting(over_http.frame) > 1  # over HTTPS it is one at a time
 
@@ -151,8 +151,8 @@ def test_more_is_asked_only_of_what_is_concurrent_in_its_own_way():
     """One stack, serial over HTTPS and concurrent over HTTP: the larger size is for the second."""
     mode = modes.Mode("own", 0.5, ns=(6,), ns_if_concurrent=(8,), repeats=1, crowd_ns=())
     schemes = ("https", "http")
-    runs = measure.measure_runs(["stage-2-injected-today"], scheme=schemes, mode=mode)
-    found = {(run.scheme, run.n): run.verdict for run in runs}
+    both = runs.measure_runs(["stage-2-injected-today"], scheme=schemes, mode=mode)
+    found = {(run.scheme, run.n): run.verdict for run in both}
     serial, concurrent = analysis.SERIAL, analysis.CONCURRENT
     assert found == {("https", 6): serial, ("http", 6): concurrent, ("http", 8): concurrent}
 
@@ -160,9 +160,9 @@ def test_more_is_asked_only_of_what_is_concurrent_in_its_own_way():
 @pytest.mark.parametrize("twice", [{}, {"client": ["loop", "requests"]}, {"n": [2, 2]}])
 def test_what_is_asked_for_twice_is_measured_once_and_stands_once(twice):
     asked = {"n": 2, "delay_s": 0, "repeats": 1, "client": "requests"} | twice
-    assert len(measure.measure(["stage-1-today", "stage-1-today"], **asked)) == 1
+    assert len(runs.measure(["stage-1-today", "stage-1-today"], **asked)) == 1
 
 
 def test_what_is_asked_for_twice_is_recorded_once(no_old_pythons):
-    frame = measure.measure(["stage-1-py37"] * 2, n=10, delay_s=0.1, client=[None, "grequests"])
+    frame = runs.measure(["stage-1-py37"] * 2, n=10, delay_s=0.1, client=[None, "grequests"])
     assert frame["source"].eq("reference").all() and not frame.duplicated(["n", "repeat"]).any()

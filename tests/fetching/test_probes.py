@@ -12,7 +12,7 @@ from here import environment, python_in
 from casebook import places
 from casebook.cases.fetching import clients, server
 from casebook.cases.fetching.bench import ask_probe
-from casebook.cases.fetching.measure import measure_runs
+from casebook.cases.fetching.runs import measure_runs
 from casebook.places import PROBES
 
 SERIAL = ["stage-2-py27", "stage-2-py37", "stage-3-py37"]

@@ -80,8 +80,9 @@ print(spent["requests"] / spent["urllib3"], spent["requests"] + spent["urllib3"]
 
 
 def test_a_look_within_a_look_charges_nothing():
-    """An alarm at one line of the handler, at each in turn: all that is charged is what went by,
-    and none of it is negative.
+    """An alarm at one line of the handler, at each in turn.
+
+    All that is charged is what went by, and none of it is negative.
     """
     script = f"""
 import signal, sys

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from casebook.cases.fetching import cprofile, distance, profiles
-from casebook.cases.fetching.measure import observe
+from casebook.cases.fetching.runs import observe
 from casebook.errors import UsageError
 from casebook.findings import published
 from casebook.laboratory.decisions import level

@@ -10,7 +10,7 @@ import pytest
 from casebook import places, stacks
 from casebook.cases.fetching import analysis, observations, run_record, trust
 from casebook.errors import RunFailed
-from casebook.laboratory import machine, machines, measurements, progress, reference
+from casebook.laboratory import conditions, machine_files, measurements, progress, reference
 from casebook.stacks import digests, environments
 
 ASKED = dict(
@@ -138,19 +138,19 @@ def test_a_measurement_says_how_it_was_made(tmp_path, monkeypatch, locks_of_our_
 def test_what_the_machine_did_meanwhile_is_what_came_since_before(monkeypatch):
     """Not what it has done since it began."""
     units, stolen, loads = iter([2.0, 3.0] * 2), iter([100.0, 100.75]), iter([(0.5,), (1.5,)])
-    monkeypatch.setattr(machine, "unit_ms", lambda: next(units))
-    monkeypatch.setattr(machine.psutil, "cpu_times", lambda: SimpleNamespace(steal=next(stolen)))
-    monkeypatch.setattr(machine.psutil, "cpu_freq", lambda: SimpleNamespace(current=2499.96))
-    monkeypatch.setattr(machine.os, "getloadavg", lambda: next(loads))
-    monkeypatch.setattr(machine, "_cores", lambda: 2)
-    assert machine.watched(lambda: {"value": 1}) == {
+    monkeypatch.setattr(conditions, "unit_ms", lambda: next(units))
+    monkeypatch.setattr(conditions.psutil, "cpu_times", lambda: SimpleNamespace(steal=next(stolen)))
+    monkeypatch.setattr(conditions.psutil, "cpu_freq", lambda: SimpleNamespace(current=2499.96))
+    monkeypatch.setattr(conditions.os, "getloadavg", lambda: next(loads))
+    monkeypatch.setattr(conditions, "_cores", lambda: 2)
+    assert conditions.watched(lambda: {"value": 1}) == {
         "value": 1, "unit_ms": 2.5, "unit_change": 1.5, "load_1min": 0.5, "steal_s": 0.75,
         "cores": 2, "mhz": 2500.0,
     }  # fmt: skip
     # A system that says neither.
-    monkeypatch.setattr(machine.psutil, "cpu_times", SimpleNamespace)
-    monkeypatch.setattr(machine.psutil, "cpu_freq", lambda: None)
-    silent = machine.watched(dict)
+    monkeypatch.setattr(conditions.psutil, "cpu_times", SimpleNamespace)
+    monkeypatch.setattr(conditions.psutil, "cpu_freq", lambda: None)
+    silent = conditions.watched(dict)
     assert silent["steal_s"] is silent["mhz"] is None
 
 
@@ -167,9 +167,11 @@ def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):
     )  # fmt: skip
     how = {"client": "grequests", "trust": "authority", "gather": "profile"}
     asked = ["fetch", ["stage-0", "grequests"], {"n": 10, "delay_s": 1.0} | how, "https"]
-    monkeypatch.setattr(machines, "folder", lambda: tmp_path)
+    monkeypatch.setattr(machine_files, "folder", lambda: tmp_path)
     answer = vars(seen) | {"asked": asked, "stack": "stage-0"}
-    machines.save(machines.Machine(reference.NAME, {"cores": 2}, [answer]), reference.file())
+    machine_files.save(
+        machine_files.Machine(reference.NAME, {"cores": 2}, [answer]), reference.file()
+    )
     back = observations.recorded("stage-0", "profile", ["grequests"], n=10, delay_s=1.0)
     assert back.source == "reference" and back.instead == ""
     other = observations.recorded("stage-0", "profile", ["grequests"], n=10, delay_s=0.1)

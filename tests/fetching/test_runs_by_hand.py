@@ -10,7 +10,7 @@ import pytest
 from casebook.cases.fetching import explorer, observations, processor_time, profiles, trust
 from casebook.cases.fetching.observations import Observation
 from casebook.errors import UsageError
-from casebook.laboratory import machines, reference
+from casebook.laboratory import machine_files, reference
 from casebook.places import PROBES
 
 # ---------------------------------------------------------------- profiles
@@ -102,7 +102,7 @@ def test_profiles_side_by_side_are_those_with_the_largest_own_times_of_each():
 
 
 def test_what_was_observed_in_another_way_does_not_stand_in(monkeypatch, tmp_path):
-    monkeypatch.setattr(machines, "folder", lambda: tmp_path)
+    monkeypatch.setattr(machine_files, "folder", lambda: tmp_path)
     rows = [{"page": 0, "event": "wait", "start_s": 0.0, "end_s": 1.0}]
     asked = dict(kind="timeline", steps=["grequests"], n=3, delay_s=0.1)
     how = dict(client="loop", scheme="http", trust="bundle")
@@ -112,8 +112,8 @@ def test_what_was_observed_in_another_way_does_not_stand_in(monkeypatch, tmp_pat
     )  # fmt: skip
     parameters = dict(n=3, delay_s=0.1, client="loop", trust="bundle", gather="timeline")
     answer = seen | {"asked": ["fetch", ["stage-1-today", "grequests"], parameters, "http"]}
-    machine = machines.Machine(reference.NAME, {"cores": 2}, [answer])
-    machines.save(machine, reference.file())
+    machine = machine_files.Machine(reference.NAME, {"cores": 2}, [answer])
+    machine_files.save(machine, reference.file())
     found = observations.recorded("stage-1-today", **asked | how)
     assert found.answer["timeline"] == rows and found.instead == ""
     for otherwise in (

@@ -60,8 +60,9 @@ def lab(https):
 
 @pytest.fixture(scope="module", autouse=True)
 def standing_still(request):
-    """Before the first test of this file, for the one that asks for it: a server of its own, a
-    hundred clients that are connected and say nothing, and since when.
+    """A server with a hundred clients that are connected and say nothing, and since when.
+
+    It is begun before the first test of this file, for the one that asks for it.
     """
     name = test_clients_that_stood_still_for_two_minutes_are_served.__name__
     if not any(item.name == name for item in request.session.items):

@@ -17,6 +17,7 @@ from nbclient import NotebookClient
 from casebook import places
 from casebook.errors import UsageError
 from casebook.findings import claims, media, sentences
+from casebook.findings.finding import Finding, Rounds
 from casebook.laboratory.decisions import Window, decide
 
 DATA = {
@@ -69,11 +70,18 @@ def test_a_claim_leaves_a_complete_record(cells):
         "n": 3, "spread": [1.2, 10.4], "interval": None, "window": None, "decided": None,
         "correlation": None, "outcome": "holds",
         "holds": True, "because": "", "live": True, "keys": ["k1", "k2"], "attempts": [],
-        "source": "reference", "stack": "stage-2-py27, stage-1-py27", "on": "",
+        "source": "reference", "stack": "stage-2-py27, stage-1-py27", "on": "", "chapter": "",
     }  # fmt: skip
     assert verdict["value"] == "serial" and verdict["holds"] is True
     assert verdict["source"] == "live" and verdict["n"] == 0 and verdict["spread"] is None
-    assert json.loads(json.dumps(slower)) == slower
+    assert Finding.from_json(json.loads(json.dumps(slower))).as_json() == slower
+
+
+def test_each_field_of_a_finding_goes_into_a_record_and_comes_back(cells):
+    for record in (record for cell in cells for record in records(cell)):
+        assert Finding.from_json(record).as_json() == record
+    clear, *_, both, _ = map(Finding.from_json, records(cells[6]))
+    assert both.decided == Rounds(1.15, 8, [1.0, 1.3], "above 1.1") and clear.decided is None
 
 
 def test_a_claim_is_a_sentence_with_a_mark_at_its_end(cells):
@@ -180,7 +188,7 @@ def test_a_second_attempt_among_the_rounds_shows_both(beside, monkeypatch):
         return shown.pop()
 
     shown: list[dict] = []
-    monkeypatch.setattr(claims, "_show", lambda record, frame: shown.append(record))
+    monkeypatch.setattr(claims, "_show", lambda finding, frame: shown.append(finding.as_json()))
     window = Window(low=1.1)
     first, second = decide([0.8, 0.9] * 4, window), decide([1.2, 1.3] * 8, window)
     decision = replace(second, first=first)
@@ -199,7 +207,7 @@ def test_a_comparison_leaves_its_record_beside_its_sentence(cells):
     (output,) = cells[5].outputs
     assert output["data"][media.COMPARISON] == {
         "id": "talk-serial-3", "published": "3.30 s", "measured_text": "3.10 s",
-        "outcome": "reproduced", "why": "", "source": "live",
+        "outcome": "reproduced", "why": "", "source": "live", "chapter": "",
     }  # fmt: skip
     row = '<p class="cb cb-finding cb-yes cb-row cb-quiet" id="published-talk-serial-3"'
     assert row in output["data"]["text/html"]

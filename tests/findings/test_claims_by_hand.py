@@ -1,6 +1,7 @@
 """What a claim records, and how it is compared, on decisions and rows that are written down."""
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from casebook import words
 from casebook.errors import UsageError
 from casebook.findings import claims, published, side_by_side
+from casebook.findings.finding import Attempt, Finding, Rounds, outcome_of
 from casebook.laboratory.decisions import (
     HOLDS,
     NOT_HERE,
@@ -16,7 +18,7 @@ from casebook.laboratory.decisions import (
     Decision,
     Window,
 )
-from casebook.laboratory.machines import Machine
+from casebook.laboratory.machine_files import Machine
 from casebook.pages import ledger
 
 
@@ -47,15 +49,14 @@ def decision(outcome: str = HOLDS, value: float = 2.0, correlation: float = math
 def test_a_claim_comes_out_as_its_worst_part(outcomes, holds, outcome):
     decisions = [decision(each, because=f"because {each}") for each in outcomes]
     because = f"because {outcome}" if outcome in outcomes else ""
-    assert claims._outcome(decisions, holds, "") == (outcome, because)
-    assert claims._outcome(decisions, holds, "no Python") == (NOT_HERE, "no Python")
+    assert outcome_of(decisions, holds, "") == (outcome, because)
+    assert outcome_of(decisions, holds, "no Python") == (NOT_HERE, "no Python")
 
 
 def test_of_several_decisions_the_one_that_made_the_outcome_is_shown():
     first, second, third = decision(), decision(UNDECIDED, 5.0), decision(UNDECIDED, 7.0)
-    assert claims._decided([first, second, third], UNDECIDED) == {
-        "value": 5.0, "n": 8, "interval": [4.0, 6.0], "window": "above 0.5",
-    }  # fmt: skip
+    decisive = Rounds(value=5.0, n=8, interval=[4.0, 6.0], window="above 0.5")
+    assert claims._decided([first, second, third], UNDECIDED) == decisive
     assert claims._decided([first, second], HOLDS) is None
     assert claims._decided([first], OTHERWISE) is None  # a count did
 
@@ -70,24 +71,22 @@ def test_the_correlation_that_is_told_is_the_most():
 
 def test_of_a_decision_its_rounds_are_kept_and_nothing_that_is_no_number():
     few = decision(UNDECIDED, low=math.nan, high=math.nan, rounds=3)
-    assert claims._of_rounds(few) == {
-        "value": 2.0, "n": 3, "interval": None, "window": "above 0.5"
-    }  # fmt: skip
+    assert Rounds.of(few) == Rounds(value=2.0, n=3, interval=None, window="above 0.5")
     nothing = decision(NOT_HERE, math.nan, low=math.nan, high=math.nan, rounds=0)
-    assert claims._of_rounds(nothing)["value"] is None
+    assert Rounds.of(nothing).value is None
 
 
 def test_two_attempts_are_both_told():
     first = decision(OTHERWISE, 0.3)
     second = decision(HOLDS, 2.0, rounds=16, first=first)
-    record = {"outcome": HOLDS, "value": 2.0, "interval": [1.0, 3.0], "n": 16}
-    assert claims._attempts(record, second, [second]) == [
-        {"outcome": OTHERWISE, "value": 0.3, "interval": [-0.7, 1.3], "n": 8}, record,
+    finding = Finding("x", "It is 2.", outcome=HOLDS, value=2.0, interval=[1.0, 3.0], n=16)
+    assert claims._attempts(finding, second, [second]) == [
+        Attempt(OTHERWISE, 0.3, [-0.7, 1.3], 8), Attempt(HOLDS, 2.0, [1.0, 3.0], 16),
     ]  # fmt: skip
-    assert claims._attempts(record, decision(), [decision()]) == []
-    assert claims._attempts(record | {"outcome": NOT_HERE}, second, [second]) == []
+    assert claims._attempts(finding, decision(), [decision()]) == []
+    assert claims._attempts(replace(finding, outcome=NOT_HERE), second, [second]) == []
     # Of a count beside decisions, the number is that of the last attempt.
-    assert claims._attempts(record, 7, [second])[0] == record | {"outcome": OTHERWISE}
+    assert claims._attempts(finding, 7, [second])[0] == Attempt(OTHERWISE, 2.0, [1.0, 3.0], 16)
 
 
 def frame(*sources: str) -> pd.DataFrame:
@@ -99,12 +98,13 @@ def frame(*sources: str) -> pd.DataFrame:
 
 
 def test_what_is_said_of_the_runs_behind():
-    its = claims._of_runs("x", frame("live", "reference", "live"), "", "wall_s")
-    assert its == {
-        "source": "reference", "live": True, "stack": "s0, s1", "keys": ["k"], "spread": [3.0, 5.0],
+    partly = claims._of_runs("x", frame("live", "reference", "live"), "", "wall_s")
+    assert partly == {
+        "n": 3, "source": "reference", "live": True, "stack": "s0, s1", "keys": ["k"],
+        "spread": [3.0, 5.0],
     }  # fmt: skip
     assert claims._of_runs("x", frame("live"), "own", "cpu_s") == {
-        "source": "live", "live": True, "stack": "own", "keys": ["k"], "spread": None,
+        "n": 1, "source": "live", "live": True, "stack": "own", "keys": ["k"], "spread": None,
     }  # fmt: skip
     recorded = claims._of_runs("x", frame("reference", "reference"), "", "wall_s")
     assert (recorded["source"], recorded["live"]) == ("reference", False)
@@ -125,20 +125,19 @@ def test_in_the_book_of_a_machine_file_nothing_is_live(monkeypatch):
         ({"window": "below 3"}, "8 rounds are too few to say, asked: below 3"),
         ({"interval": [1, 2.5], "window": "below 3", "outcome": OTHERWISE},
          "what was counted beside the clock is not as it was asked"),
-        ({"decided": {"value": 9.0, "n": 16, "interval": [8, 10], "window": "below 5"},
+        ({"decided": Rounds(9.0, 16, [8, 10], "below 5"),
           "interval": [1, 2], "window": "below 3", "outcome": OTHERWISE},
          "of what it rests on, one figure is 9, 8 to 10 in 16 rounds, asked: below 5"),
         ({}, ""),
-        ({"attempts": [{"outcome": OTHERWISE}, {"outcome": NOT_HERE}]},
+        ({"attempts": [Attempt(OTHERWISE, 1, None, 8), Attempt(NOT_HERE, 1, None, 8)]},
          "measured twice: otherwise, then not here"),
     ],
 )  # fmt: skip
 def test_what_decided_in_words(fields, found):
-    record = {"value": 2.0, "n": 8, "interval": None, "window": None, "decided": None,
-              "attempts": [], "outcome": HOLDS, "statement": "It is 2.", "because": ""}  # fmt: skip
-    assert claims._describe_clock(record | fields) == found
-    assert claims.figure(record | fields) == ": ".join(filter(None, ["It is 2", found]))
-    assert claims.figure(record | fields, is_known=True) == (found or "It is 2")
+    finding = Finding("x", "It is 2.", value=2.0, n=8, **fields)
+    assert finding.clock() == found
+    assert finding.figure() == ": ".join(filter(None, ["It is 2", found]))
+    assert finding.figure(is_known=True) == (found or "It is 2")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +152,8 @@ def test_what_decided_in_words(fields, found):
     ],
 )  # fmt: skip
 def test_what_did_not_hold_says_how_to_measure_more(outcome, window, remark):
-    assert claims._remark({"outcome": outcome, "window": window, "because": ""}, "why") == remark
+    finding = Finding("x", "It is.", outcome=outcome, window=window)
+    assert claims._remark(finding, "why") == remark
 
 
 @pytest.mark.parametrize(
@@ -169,17 +169,17 @@ def test_a_number_in_prose(value, rounded):
 
 
 def test_what_the_findings_on_clocks_are_worth_together():
-    def claim(correlation: float | None, window: str | None = "below 1") -> dict:
-        return {"window": window, "correlation": correlation, "n": 8}
+    def finding(correlation: float | None, window: str | None = "below 1") -> Finding:
+        return Finding("x", "It is.", window=window, correlation=correlation, n=8)
 
-    rows = [claim(each) for each in (0.1, 0.6, 0.5, None, 0.9)] + [claim(0.99, None)]
-    text = ledger._of_clocks(rows)
+    correlations = (0.1, 0.6, 0.5, None, 0.9)
+    text = ledger._of_clocks([*map(finding, correlations), finding(0.99, None)])
     assert "Decided on a clock: 5 of them." in text
     assert "0.25 of these might be on the wrong side" in text  # 5 at 5 %
     # Independent rounds would show -1/8: of 0.1, 0.6, 0.5 and 0.9 three lie further than 0.5 above.
     assert "in the median finding by 0.55, where independent rounds would show -0.12" in text
     assert "in 3 by more than 0.5 beyond that" in text
-    assert ledger._of_clocks([claim(0.9, None)]) == ""
+    assert ledger._of_clocks([finding(0.9, None)]) == ""
     assert ledger._correlation(-0.001) == "0.00" and ledger._correlation(-0.126) == "-0.13"
 
 
@@ -328,3 +328,19 @@ def test_only_findings_of_several_machines_are_counted():
 def test_a_machine_whose_speed_varied_much(unit_ms, is_unsteady):
     machine = Machine("m", {"unit_ms": unit_ms}, [])
     assert bool(side_by_side.unsteady([machine])) is is_unsteady
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "words_for_it"),
+    [
+        (2, 2, "both Pythons"),
+        (1, 2, "one of the two Pythons"),
+        (0, 2, "neither of the two Pythons"),
+        (8, 8, "all eight Pythons"),
+        (5, 30, "five of the 30 Pythons"),
+        (0, 13, "none of the 13 Pythons"),
+        (1, 1, "one of the one Pythons"),
+    ],
+)
+def test_a_count_is_said_as_a_person_says_it(count, total, words_for_it):
+    assert words.out_of(count, total, "Pythons") == words_for_it

@@ -11,8 +11,9 @@ from test_resting import PAGES, RESTS, made, prose_of
 
 from casebook import cli, places, stacks
 from casebook.findings import reach
-from casebook.laboratory import machines
-from casebook.pages import resting
+from casebook.findings.finding import Finding
+from casebook.laboratory import machine_files
+from casebook.pages import ledger, resting
 from casebook.pages.contents import Book
 
 #: Findings on which wider sentences may rest, each with the reason.
@@ -35,7 +36,7 @@ ALLOWED = {
 @cache
 def measured_on() -> dict[str, str]:
     """The stacks of each finding, as the machines of the book have it."""
-    findings = (machine.findings for machine in machines.all_recorded())
+    findings = (machine.findings for machine in machine_files.all_recorded())
     return {id: its.get("stack", "") for each in findings for id, its in each.items()}
 
 
@@ -63,8 +64,10 @@ def too_wide(path: Path) -> list[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_sentence_reaches_no_further_than_its_findings(path: Path) -> None:
-    """Name the implementation, rest the sentence on two that share no code, or say in ALLOWED why
-    it may speak wider.
+    """Each sentence reaches no further than its findings.
+
+    Name the implementation, rest the sentence on two that share no code, or say in ALLOWED why it
+    may speak wider.
     """
     assert [text for text, ids in too_wide(path) if not ALLOWED.keys() & set(ids)] == []
 
@@ -108,7 +111,8 @@ def test_the_command_lists_what_speaks_too_wide(tmp_path, monkeypatch, capsys) -
     texts = ["Over HTTP/2 all of them wait.", "With Twisted all of them wait."]
     listed = [{"page": "book/x", "text": text, "claims": ["waits"]} for text in texts]
     (html / resting.LISTED).write_text(json.dumps(listed))
-    (html / "claims.json").write_text(json.dumps([{"id": "waits", "stack": "twisted-today"}]))
+    finding = Finding("waits", "It waits.", stack="twisted-today")
+    (html / ledger.FINDINGS_FILE).write_text(ledger.claims_json([finding]))
     monkeypatch.setattr(places, "ROOT", tmp_path)
     assert cli.main(["rests", "--reach"]) == 0
     assert capsys.readouterr().out == (

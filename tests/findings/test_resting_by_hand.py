@@ -1,7 +1,7 @@
 """Sentences that rest on findings, on paragraphs that are written down, without a build."""
 
-import json
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,19 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sphinx import addnodes
 
-from casebook.findings import claims
+from casebook.findings.finding import AS_HOLDS, Finding, Rounds
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
-from casebook.pages import resting
+from casebook.pages import ledger, resting
 from casebook.pages.contents import Book
 
 
-def record(id: str, outcome: str, chapter: str = "one") -> dict:
-    """What a build keeps of a claim, as far as sentences need it."""
-    return {
-        "id": id, "chapter": chapter, "outcome": outcome, "statement": f"The {id} is 5.",
-        "because": f"no {id} here", "value": 5.0, "n": 8, "interval": None, "window": None,
-        "decided": None, "attempts": [],
-    }  # fmt: skip
+def finding(id: str, outcome: str, chapter: str = "one") -> Finding:
+    """A finding, as far as sentences need it."""
+    return Finding(
+        id, f"The {id} is 5.", 5.0, n=8, outcome=outcome, because=f"no {id} here", chapter=chapter
+    )
 
 
 def marked(folder: Path, outcomes: dict[str, str], *blocks: list) -> tuple[list[str], list]:
@@ -35,8 +33,8 @@ def marked(folder: Path, outcomes: dict[str, str], *blocks: list) -> tuple[list[
     """
     book = Book(folder)
     book.included.mkdir(parents=True, exist_ok=True)
-    records = [record(id, outcome) for id, outcome in outcomes.items()]
-    (book.included / "claims.json").write_text(json.dumps(records))
+    findings = [finding(id, outcome) for id, outcome in outcomes.items()]
+    (book.included / ledger.FINDINGS_FILE).write_text(ledger.claims_json(findings))
     builder = SimpleNamespace(get_relative_uri=lambda start, to: f"<from {start}>{to}.html")
     app = SimpleNamespace(srcdir=str(folder), builder=builder)
     env = SimpleNamespace(app=app, _app=app, docname="notebooks/one", metadata=defaultdict(dict))
@@ -101,9 +99,9 @@ def test_a_sentence_whose_finding_did_not_hold_says_so(tmp_path, parts, shown) -
 
 
 def test_a_figure_is_said_once_on_a_page(tmp_path, monkeypatch) -> None:
-    rounds = {"value": 5.0, "n": 8, "interval": [4, 6], "window": "below 3"}
-    with_interval = record("bad", OTHERWISE) | rounds | {"decided": rounds}
-    monkeypatch.setattr(resting, "_claims", lambda app: {"bad": with_interval})
+    rounds = Rounds(value=5.0, n=8, interval=[4, 6], window="below 3")
+    with_interval = replace(finding("bad", OTHERWISE), **vars(rounds), decided=rounds)
+    monkeypatch.setattr(resting, "_findings", lambda app: {"bad": with_interval})
     texts, _ = marked(tmp_path, {}, [("A", "bad"), "."], [("B", "bad"), "."])
     assert texts == [
         "Not so here: A. (The bad is 5: 4 to 6 in 8 rounds, asked: below 3)",
@@ -112,8 +110,8 @@ def test_a_figure_is_said_once_on_a_page(tmp_path, monkeypatch) -> None:
 
 
 def test_what_two_findings_lack_is_said_once(tmp_path, monkeypatch) -> None:
-    gone = {id: record(id, NOT_HERE) | {"because": "no Python 2.7."} for id in ("a", "b")}
-    monkeypatch.setattr(resting, "_claims", lambda app: gone)
+    gone = {id: replace(finding(id, NOT_HERE), because="no Python 2.7.") for id in ("a", "b")}
+    monkeypatch.setattr(resting, "_findings", lambda app: gone)
     [text], _ = marked(tmp_path, {}, ["Neither ", ("x", "a"), " nor ", ("y", "b"), "."])
     assert text == "Not measured here: Neither x nor y. (no Python 2.7)"
 
@@ -134,7 +132,7 @@ def test_a_link_leads_to_its_finding(tmp_path) -> None:
     env = SimpleNamespace(docname="notebooks/one", app=SimpleNamespace(builder=builder))
     env._app = env.app
     transform.document = SimpleNamespace(settings=SimpleNamespace(env=env))
-    here, there = record("a", HOLDS), record("b", HOLDS, "two")
+    here, there = finding("a", HOLDS), finding("b", HOLDS, "two")
     assert transform._reference(here)["refuri"] == "#claim-a"
     assert transform._reference(there)["refuri"] == "../notebooks/two.html#claim-b"
     far = addnodes.pending_xref("", reftarget="notebooks/two", reftargetid="claim-b")
@@ -208,4 +206,4 @@ def test_marking_a_sentence_leaves_all_others_as_they_are(tmp_path, sentences) -
 
 def test_the_marks_go_from_the_gravest_on() -> None:
     assert list(resting.MARKS) == [OTHERWISE, UNDECIDED, NOT_HERE]
-    assert set(claims.AS_HOLDS) - set(resting.MARKS) == {HOLDS}
+    assert set(AS_HOLDS) - set(resting.MARKS) == {HOLDS}

@@ -12,7 +12,7 @@ from casebook import places, stacks, upstream
 from casebook.cases.bookstore import abilities
 from casebook.errors import EnvironmentFailed, UsageError
 from casebook.laboratory import measurements
-from casebook.pages import upstream as pages
+from casebook.pages import upstream_page as pages
 
 TRUSTSTORE = upstream.VERDICTS[0]
 

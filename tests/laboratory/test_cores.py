@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from here import run
 
-from casebook.laboratory import machine
+from casebook.laboratory import conditions
 
-ASK = "from casebook.laboratory import machine; print(machine._cores())"
+ASK = "from casebook.laboratory import conditions; print(conditions._cores())"
 #: The two ways in which Linux mounts control groups, and the file of each that holds a quota.
 PLACES = (
     (Path("/sys/fs/cgroup/cpu"), "cpu.cfs_quota_us", "50000"),
@@ -51,7 +51,7 @@ def test_affinity_counts_where_it_is_less() -> None:
         pytest.skip("this system has no affinity")
     one = f"import os; os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}}); {ASK}"
     assert 0 < float(run(sys.executable, "-c", one).stdout) <= 1
-    assert 0 < machine._cores() <= (os.cpu_count() or 1)
+    assert 0 < conditions._cores() <= (os.cpu_count() or 1)
 
 
 MOUNTED = {
@@ -87,8 +87,8 @@ def test_both_interfaces_are_read_as_the_kernel_writes_them(
         file.write_text(f"{text}\n")
         if version == "one":
             file.with_name("cpu.cfs_period_us").write_text("100000\n")
-    assert list(machine._quotas(proc)) == cores
+    assert list(conditions._quotas(proc)) == cores
 
 
 def test_elsewhere_there_are_no_control_groups(tmp_path: Path) -> None:
-    assert list(machine._quotas(tmp_path)) == []
+    assert list(conditions._quotas(tmp_path)) == []

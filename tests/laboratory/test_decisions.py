@@ -27,8 +27,10 @@ TRIES = 200
 
 
 def machine(random, rounds: int) -> np.ndarray:
-    """How slow a machine is over 2 x rounds runs: it drifts, and has spells of two to six runs in
-    which everything takes up to three times as long.
+    """Return how slow a machine is over 2 x rounds runs.
+
+    It drifts, and has spells of two to six runs in which everything takes up to three times as
+    long.
     """
     runs = 2 * rounds
     slow = np.exp(np.linspace(0, random.uniform(-0.5, 0.5), runs)) * random.lognormal(0, 0.05, runs)
@@ -152,8 +154,9 @@ def test_what_comes_out_otherwise_is_tried_once_more_and_all_rounds_decide():
 
 
 def test_rounds_that_resemble_each_other_much_err_more_often_and_say_so():
-    """The control: why a decision says how much its rounds are correlated, and what widening the
-    interval cannot mend any more.
+    """The control: why a decision says how much its rounds are correlated.
+
+    Widening the interval cannot repair that.
     """
     assert wrong(0.9)[HOLDS] > 0.1
     random = np.random.default_rng(5)

@@ -14,7 +14,7 @@ from test_machines import HEAD
 
 from casebook import level, places, ratio, stacks
 from casebook.errors import MissingInterpreter, RunFailed
-from casebook.laboratory import experiment, machines, measurements, reference, scripts
+from casebook.laboratory import experiment, machine_files, measurements, reference, scripts
 from casebook.laboratory.experiment import Experiment
 from casebook.stacks import interpreters
 
@@ -236,7 +236,7 @@ def elsewhere(parsing, monkeypatch, tmp_path):
     folder = tmp_path / "machines"
     folder.mkdir()
     recorded(folder / "other.jsonl.xz", parsing, 0.5, rounds=1)
-    monkeypatch.setattr(machines, "folder", lambda: folder)
+    monkeypatch.setattr(machine_files, "folder", lambda: folder)
     monkeypatch.setattr(interpreters, "find", lambda version: None)
     monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
     reference.unlikeness.cache_clear()
@@ -310,7 +310,7 @@ def test_what_is_too_dear_is_taken_from_a_machine_that_was_asked_and_else_asked_
     said = {"answer": {"asked": asked, "answer": {"sum": 45, "took_s": 0.5}}}
     lines = "".join(json.dumps(each) + "\n" for each in (HEAD, said))
     (other / "other.jsonl.xz").write_bytes(lzma.compress(lines.encode()))
-    monkeypatch.setattr(machines, "folder", lambda: other)
+    monkeypatch.setattr(machine_files, "folder", lambda: other)
     reference.unlikeness.cache_clear()
     questions = [{"size": 10}, {"size": 11}]
     spared = replace(parsing, spares=lambda: True).measure("stage-1-today", questions)

@@ -20,8 +20,9 @@ pytestmark = [] if HAS_NONE else [pytest.mark.nightly, pytest.mark.timeout(2400)
 
 @pytest.fixture(scope="module")
 def book_without_old_pythons(tmp_path_factory):
-    """The whole book where no old interpreter can be found, built from a copy of this tree unless
-    this machine is such a one. Its root.
+    """The whole book where no old interpreter can be found: its root.
+
+    It is built from a copy of this tree unless this machine is such a one. Its root.
     """
     if HAS_NONE:
         assert (places.ROOT / "_build" / "html" / "claims.json").exists(), "`make book` comes first"

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from casebook import places
-from casebook.laboratory import machines, reference
-from casebook.laboratory.machines import Machine
+from casebook.laboratory import machine_files, reference
+from casebook.laboratory.machine_files import Machine
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="/\\"), max_size=12)
 NUMBERS = st.one_of(st.integers(-(2**60), 2**60), st.floats(allow_nan=False, allow_infinity=False))
@@ -45,13 +45,13 @@ FINDINGS = st.fixed_dictionaries(
 )
 @given(about=ABOUT, answers=ANSWERS, findings=st.lists(FINDINGS, max_size=3))
 def test_what_is_saved_and_read_is_the_same(tmp_path, monkeypatch, about, answers, findings):
-    nobody = machines.Own("/nowhere/at/all", (), ())
-    monkeypatch.setattr(machines.Own, "here", classmethod(lambda cls: nobody))
-    file = tmp_path / f"some-machine{machines.SUFFIX}"
+    nobody = machine_files.Own("/nowhere/at/all", (), ())
+    monkeypatch.setattr(machine_files.Own, "here", classmethod(lambda cls: nobody))
+    file = tmp_path / f"some-machine{machine_files.SUFFIX}"
     its = {each["id"]: each for each in findings}
     saved = Machine("some-machine", about, answers, its)
-    assert machines.save(saved, file) == file.stat().st_size
-    assert machines.read(file) == saved
+    assert machine_files.save(saved, file) == file.stat().st_size
+    assert machine_files.read(file) == saved
 
 
 def test_how_steady_a_machine_was():
@@ -59,13 +59,15 @@ def test_how_steady_a_machine_was():
         {"measured_at": f"2026-11-2{n % 3}T00:00:0{n % 10}Z", "unit_ms": 1.0 + n, "steal_s": 0.25}
         for n in range(11)
     ]
-    found = machines.steadiness([*answers, {"unit_ms": None, "steal_s": "much"}, {"steal_s": True}])
+    found = machine_files.steadiness(
+        [*answers, {"unit_ms": None, "steal_s": "much"}, {"steal_s": True}]
+    )
     # Of 1 to 11, the first, the fifth and the ninth decile; eleven quarters of a second.
     assert (found["unit_ms"], found["steal_s"]) == ([2.0, 6.0, 10.0], 2.75)
     assert found["measured_from"] == "2026-11-20T00:00:00Z"
     assert found["measured_to"] == "2026-11-22T00:00:08Z"
-    assert set(machines.steadiness([])) == {"saved_at"}
-    assert "unit_ms" not in machines.steadiness([{"unit_ms": 1.0}])
+    assert set(machine_files.steadiness([])) == {"saved_at"}
+    assert "unit_ms" not in machine_files.steadiness([{"unit_ms": 1.0}])
 
 
 def test_of_two_answers_to_a_question_the_newer_counts(tmp_path, monkeypatch):
@@ -77,7 +79,7 @@ def test_of_two_answers_to_a_question_the_newer_counts(tmp_path, monkeypatch):
         (tmp_path / f"{name}.json").write_text(json.dumps(answer))
     (tmp_path / "g.json").write_text("{half")
     # The oldest first; what says no question is of its own.
-    assert [each["name"] for each in machines.stored_answers()] == ["f", "e", "d", "b"]
+    assert [each["name"] for each in machine_files.stored_answers()] == ["f", "e", "d", "b"]
 
 
 def test_findings_are_those_of_this_machines_runs():
@@ -85,7 +87,7 @@ def test_findings_are_those_of_this_machines_runs():
         {"id": "a", "source": "live", "value": 0, "unit": "", "because": None, "keys": ["k"]},
         {"id": "b", "source": "reference", "value": 1},
     ]
-    assert machines.findings_of(claims) == {"a": {"id": "a", "value": 0}}
+    assert machine_files.findings_of(claims) == {"a": {"id": "a", "value": 0}}
 
 
 @pytest.mark.parametrize(
@@ -99,13 +101,13 @@ def test_findings_are_those_of_this_machines_runs():
     ],
 )  # fmt: skip
 def test_a_machine_in_a_few_words(about, label):
-    assert machines.label(about) == label
+    assert machine_files.label(about) == label
     assert Machine("its-file", about, []).label == (label or "its-file")
 
 
 def test_the_machine_most_like_this_one(monkeypatch):
     here = {"architecture": "arm64", "openssl": "OpenSSL 3.0.19 27 Jan", "cores": 4}
-    monkeypatch.setattr(machines, "describe", lambda: here)
+    monkeypatch.setattr(machine_files, "describe", lambda: here)
     there = {
         "same": here,
         "twice the cores": here | {"cores": 8},
@@ -114,10 +116,10 @@ def test_the_machine_most_like_this_one(monkeypatch):
         "other architecture": here | {"architecture": "x86_64"},
         "nothing said": {},
     }
-    order = sorted(there, key=lambda name: machines.unlikeness(there[name]))
+    order = sorted(there, key=lambda name: machine_files.unlikeness(there[name]))
     assert order == ["same", "twice the cores", "a quarter of the cores", "other openssl",
                      "other architecture", "nothing said"]  # fmt: skip
-    assert machines.unlikeness(here | {"openssl": "OpenSSL 3.0.19 9 Sep"}) == (False, False, 0)
+    assert machine_files.unlikeness(here | {"openssl": "OpenSSL 3.0.19 9 Sep"}) == (False, False, 0)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_the_machine_most_like_this_one(monkeypatch):
      (float("inf"), False), (10**400, False), (-(10**30), True)],
 )  # fmt: skip
 def test_a_number(value, is_number):
-    assert machines.is_number(value) is is_number
+    assert machine_files.is_number(value) is is_number
 
 
 @pytest.mark.parametrize(("depth", "is_deep"), [(100, False), (101, True)])
@@ -135,7 +137,7 @@ def test_how_deep_an_answer_may_be(depth, is_deep, around):
     value: object = {}
     for _ in range(depth - 1):
         value = around(value)
-    assert machines._is_deep(value) is is_deep
+    assert machine_files._is_deep(value) is is_deep
 
 
 def recorded(*rows: tuple) -> pd.DataFrame:

@@ -16,23 +16,28 @@ import pytest
 from markdown_it import MarkdownIt
 
 from casebook import charts, cli, places
-from casebook.cases.bookstore.visits import VISITS
-from casebook.cases.certificates import complaints, counts, handshakes, weights
+from casebook.cases.bookstore.timed_visits import VISITS
+from casebook.cases.certificates import complaints, connection_costs, counts, weights
 from casebook.cases.certificates.loading import LOADS
-from casebook.cases.fetching import measure, processor_time
+from casebook.cases.fetching import processor_time, runs
 from casebook.cases.fetching.run_record import RUNS
-from casebook.cases.handshakes import crashes, threads
+from casebook.cases.handshakes import crashes, shared_contexts
 from casebook.classroom import certificate
 from casebook.errors import MachineFileRefused, UsageError
 from casebook.findings import side_by_side
-from casebook.laboratory import anonymity, elsewhere, machines, reference
+from casebook.findings.finding import Finding
+from casebook.laboratory import anonymity, elsewhere, machine_files, reference
 from casebook.laboratory.anonymity import Own
 from casebook.laboratory.decisions import NOT_HERE, ratio
-from casebook.laboratory.machines import Machine
+from casebook.laboratory.machine_files import Machine
 from casebook.pages import building, ledger, statements
 from casebook.pages.contents import Book
 
-HEAD = {"format": machines.FORMAT, "version": machines.VERSION, "about": {"processor": "A chip"}}
+HEAD = {
+    "format": machine_files.FORMAT,
+    "version": machine_files.VERSION,
+    "about": {"processor": "A chip"},
+}
 #: An answer as the store keeps it, of a run that was concurrent.
 RUN = {
     "asked": ["fetch", ["stage-1-py37", "grequests"], {"n": 7}, "https"],
@@ -55,13 +60,13 @@ def packed(path: Path, *lines: object, text: bytes | None = None) -> Path:
 
 @pytest.fixture
 def file(tmp_path) -> Path:
-    return tmp_path / f"a-machine{machines.SUFFIX}"
+    return tmp_path / f"a-machine{machine_files.SUFFIX}"
 
 
 def test_what_is_saved_is_read(file):
     machine = Machine("a-machine", {"processor": "A chip", "cores": 2}, [RUN], {"x": FINDING})
-    assert machines.save(machine, file) == file.stat().st_size < 1000
-    back = machines.read(file)
+    assert machine_files.save(machine, file) == file.stat().st_size < 1000
+    back = machine_files.read(file)
     assert (back.name, back.about, back.answers) == (machine.name, machine.about, [RUN])
     assert back.findings == {"one-thing": FINDING}
     assert back.label == "A chip, 2 cores"
@@ -70,7 +75,7 @@ def test_what_is_saved_is_read(file):
 def test_a_field_that_an_old_file_lacks_is_not_there_and_no_error(file):
     old = {name: RUN[name] for name in RUN if name not in ("asked", "peak_rss_kib", "key")}
     assert len(_runs(file, old)) == 1
-    machine = machines.read(packed(file, HEAD | {"about": {}}, {"answer": old}))
+    machine = machine_files.read(packed(file, HEAD | {"about": {}}, {"answer": old}))
     assert machine.label == "a-machine" and not machine.findings
     assert "No finding is in the files of two machines." in side_by_side.text([machine, machine])
 
@@ -86,7 +91,7 @@ def test_a_bomb_is_not_unpacked(file, bomb):
     tracemalloc.start()
     try:
         with pytest.raises(MachineFileRefused, match="larger, unpacked"):
-            machines.read(file)
+            machine_files.read(file)
         assert tracemalloc.get_traced_memory()[1] < 40_000_000
     finally:
         tracemalloc.stop()
@@ -113,7 +118,7 @@ def test_a_bomb_is_not_unpacked(file, bomb):
 )
 def test_what_is_no_machine_file_is_refused_by_name(file, text, said):
     with pytest.raises(MachineFileRefused, match=said) as error:
-        machines.read(packed(file, text=text))
+        machine_files.read(packed(file, text=text))
     assert file.name in str(error.value) and str(file.parent) not in str(error.value)
 
 
@@ -123,12 +128,12 @@ def test_what_is_not_compressed_so_is_refused(file):
     for content in (b"PK\x03\x04", b"\x80\x04.", whole[:-9], whole + b"more", wide):
         file.write_bytes(content)
         with pytest.raises(MachineFileRefused):
-            machines.read(file)
-    file.write_bytes(b"x" * (machines.MOST_PACKED + 1))
+            machine_files.read(file)
+    file.write_bytes(b"x" * (machine_files.MOST_PACKED + 1))
     with pytest.raises(MachineFileRefused, match="above 2,000,000"):
-        machines.read(file)
+        machine_files.read(file)
     with pytest.raises(MachineFileRefused, match="cannot be read"):
-        machines.read(file.with_name("none.jsonl.xz"))
+        machine_files.read(file.with_name("none.jsonl.xz"))
 
 
 LIES = [
@@ -151,7 +156,7 @@ def test_a_verdict_in_a_file_is_not_believed(file):
 
 def _runs(file, *answers):
     packed(file, HEAD, *({"answer": each} for each in answers))
-    return elsewhere.of_machine(machines.read(file), RUNS)
+    return elsewhere.of_machine(machine_files.read(file), RUNS)
 
 
 def test_text_of_a_stranger_stays_text(file):
@@ -160,7 +165,7 @@ def test_text_of_a_stranger_stays_text(file):
     finding = FINDING | {"statement": script, "id": "one-thing", "stack": script, "value": script}
     other = FINDING | {"id": script}
     packed(file, HEAD | {"about": about}, {"finding": finding}, {"finding": other})
-    machine = machines.read(file)
+    machine = machine_files.read(file)
     assert machine.about["processor"] == f"{script} # x [31m"
     assert set(machine.about) == {"processor"} and set(machine.findings) == {"one-thing"}
     pair = [machine, Machine("b", {}, [], {"one-thing": FINDING | {"outcome": "otherwise"}})]
@@ -183,8 +188,9 @@ ODD = [
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:20])
 def test_no_field_of_a_stranger_ends_a_comparison_or_becomes_a_part_of_a_page(file, odd):
-    """Each field in turn: in the terminal, on the page, on a class's sheet, in the choice of who
-    stands in.
+    """Each field is tried in turn.
+
+    It stands in the terminal, on the page, on a class's sheet, and in the choice of who stands in.
     """
     about = {"processor": "A chip", "cores": 2, "openssl": "OpenSSL 3.0.19", "unit_ms": [1, 2, 3]}
     whole = FINDING | {
@@ -193,10 +199,10 @@ def test_no_field_of_a_stranger_ends_a_comparison_or_becomes_a_part_of_a_page(fi
         "others": ["holds", "undecided"],
     }
     other = Machine("b", {}, [], {"one-thing": FINDING | {"outcome": "otherwise"}})
-    heads = [(about | {name: odd}, whole) for name in machines.ABOUT]
-    for its, finding in heads + [(about, whole | {name: odd}) for name in machines.FINDING]:
-        machine = machines.read(packed(file, HEAD | {"about": its}, {"finding": finding}))
-        assert machines.unlikeness(machine.about)[2] >= 0
+    heads = [(about | {name: odd}, whole) for name in machine_files.ABOUT]
+    for its, finding in heads + [(about, whole | {name: odd}) for name in machine_files.FINDING]:
+        machine = machine_files.read(packed(file, HEAD | {"about": its}, {"finding": finding}))
+        assert machine_files.unlikeness(machine.about)[2] >= 0
         pair = [machine, other]
         assert "a-machine: " in side_by_side.text(pair)
         page = MarkdownIt("commonmark").enable("table").render(ledger.machines_page(pair))
@@ -207,7 +213,10 @@ def test_no_field_of_a_stranger_ends_a_comparison_or_becomes_a_part_of_a_page(fi
 def test_a_question_that_is_none_is_left_out(file):
     odd = [{"asked": asked, "answer": {}} for asked in ("fetch", {"a": 1}, [], [[]], 5, [None, 1])]
     lines = ({"answer": each} for each in [*odd, {"asked": ["fetch"]}, {"n": 1}])
-    assert machines.read(packed(file, HEAD, *lines)).answers == [{"asked": ["fetch"]}, {"n": 1}]
+    assert machine_files.read(packed(file, HEAD, *lines)).answers == [
+        {"asked": ["fetch"]},
+        {"n": 1},
+    ]
 
 
 def test_no_path_user_or_host_leaves_this_machine(file, monkeypatch):
@@ -215,14 +224,14 @@ def test_no_path_user_or_host_leaves_this_machine(file, monkeypatch):
         "program": f"{places.ROOT}/casebook/cases/fetching/clients/loop.py",
         "why": f"in {Path.home()}/x.py",
     }
-    machines.save(Machine("m", {}, [RUN | {"report": report}]), file)
-    [answer] = machines.read(file).answers
+    machine_files.save(Machine("m", {}, [RUN | {"report": report}]), file)
+    [answer] = machine_files.read(file).answers
     assert answer["report"] == {"program": "loop.py", "why": "in x.py"}
     monkeypatch.setattr(anonymity.socket, "gethostname", lambda: "her-laptop")
     for leaking in ("/home/somebody/x", "on her-laptop!", "C:\\Users\\she"):
         file.unlink(missing_ok=True)
         with pytest.raises(UsageError, match="of this machine alone"):
-            machines.save(Machine("m", {}, [RUN | {"why": leaking}]), file)
+            machine_files.save(Machine("m", {}, [RUN | {"why": leaking}]), file)
         assert not file.exists()
 
 
@@ -230,16 +239,16 @@ def test_a_build_is_saved_and_compared(tmp_path, monkeypatch, capsys, locks_of_o
     """The whole way: measured in a build, saved, and laid beside a machine of the book."""
     monkeypatch.setattr(places, "RUNS", tmp_path / "runs")
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
-    [run] = measure.measure_runs(["stage-1-today"], n=[5], delay_s=0.2, repeats=1)
+    [run] = runs.measure_runs(["stage-1-today"], n=[5], delay_s=0.2, repeats=1)
     path = tmp_path / "mine.jsonl.xz"
     assert cli.main(["machine", "save", str(path)]) == 0
-    [answer] = machines.read(path).answers
+    [answer] = machine_files.read(path).answers
     assert answer["asked"][:2] == ["fetch", ["stage-1-today", "grequests"]]
     assert answer["wall_s"] == run.wall_s and "verdict" not in answer
-    assert machines.read(path).about["cores"] >= 1
+    assert machine_files.read(path).about["cores"] >= 1
     # Of two answers to one question, the newer one.
     (places.RUNS / "older.json").write_text(json.dumps(answer | {"measured_at": "2020"}))
-    assert len(machines.of_this_machine().answers) == 1
+    assert len(machine_files.of_this_machine().answers) == 1
     capsys.readouterr()
     assert cli.main(["machine", "compare", str(path), "amd-epyc-2core", "here"]) == 0
     said = capsys.readouterr().out
@@ -299,9 +308,9 @@ def test_a_finding_of_a_file_is_judged_by_the_window_of_today():
         "same": "below 1.2", "counted": "below 2", "strange": "below 1", "another": "below 1",
     }  # fmt: skip
     said = "It takes 2.31 times as long."
-    claims = [{"id": id, "window": its, "statement": said} for id, its in asked.items()]
-    claims += [{"id": "x", "statement": said}]
-    machine = side_by_side.judged_today(Machine("a", {}, [], its), side_by_side.windows(claims))
+    of_today = [Finding(id, said, window=window) for id, window in asked.items()]
+    windows = side_by_side.windows([*of_today, Finding("x", said)])
+    machine = side_by_side.judged_today(Machine("a", {}, [], its), windows)
     assert {id: each["outcome"] for id, each in machine.findings.items()} == {
         "narrower": "otherwise", "wider": "holds", "across": "undecided", "same": "holds",
         "counted": "otherwise", "strange": "holds", "another": "holds",
@@ -350,10 +359,10 @@ def test_a_difference_comes_with_the_reason_that_a_chapter_gives():
     assert "It is not the locks" not in side_by_side.in_words(row, [b, a], {"one-thing": "It"})
 
 
-@pytest.mark.parametrize("path", machines.files(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", machine_files.files(), ids=lambda path: path.name)
 def test_each_machine_of_the_book_is_whole_and_anonymous(path):
-    machine = machines.read(path)
-    assert path.stat().st_size < machines.MOST_PACKED and machine.label != machine.name
+    machine = machine_files.read(path)
+    assert path.stat().st_size < machine_files.MOST_PACKED and machine.label != machine.name
     known = {"processor", "architecture", "cores", "python", "openssl", "commit", "unit_ms"}
     assert known <= set(machine.about)
     for line in lzma.decompress(path.read_bytes()).decode().splitlines():
@@ -368,10 +377,10 @@ def test_each_machine_of_the_book_is_whole_and_anonymous(path):
     assert {name: found[name, "grequests", "https"] for name in published} == published
 
 
-@pytest.mark.parametrize("path", machines.files(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", machine_files.files(), ids=lambda path: path.name)
 def test_each_chapter_that_a_machine_of_the_book_names_exists(path):
     """Of findings, and of what statements of notebooks printed."""
-    machine = machines.read(path)
+    machine = machine_files.read(path)
     asked = [answer.get("asked") or [None] for answer in machine.answers]
     named = {question[1] for question in asked if question[0] == statements.KIND}
     named |= {finding["chapter"] for finding in machine.findings.values() if "chapter" in finding}
@@ -384,9 +393,9 @@ def test_each_chapter_that_a_machine_of_the_book_names_exists(path):
 ASKING = {
     each.script.stem: each
     for each in (
-        threads._THREADS,
+        shared_contexts._THREADS,
         crashes._CRASHES,
-        handshakes._SHARED,
+        connection_costs._SHARED,
         weights._WEIGHTS,
         complaints._COMPLAINTS,
         counts._counting(),
@@ -398,7 +407,7 @@ ASKING = {
 @pytest.mark.parametrize("script", ASKING)
 def test_what_follows_from_an_answer_in_a_machine_file_the_code_of_today_can_say(script):
     found = 0
-    for answer in (each for machine in machines.all_recorded() for each in machine.answers):
+    for answer in (each for machine in machine_files.all_recorded() for each in machine.answers):
         question = answer.get("asked") or [None]
         if question[0] != script:
             continue
@@ -414,13 +423,13 @@ def test_exactly_the_same_question_is_answered_by_the_machine_that_has_it(
 ):
     """The reference machine never recorded n = 7; another one did, and the row says so."""
     shutil.copy(reference.file(), file.parent)
-    monkeypatch.setattr(machines, "folder", lambda: file.parent)
-    before = measure.measure("stage-1-py37", n=7, delay_s=0.1, repeats=1)
+    monkeypatch.setattr(machine_files, "folder", lambda: file.parent)
+    before = runs.measure("stage-1-py37", n=7, delay_s=0.1, repeats=1)
     assert before["instead"].unique().tolist() == ["n = 5 instead of 7"]
     about = {"processor": "Other chip", "cores": 2, "architecture": "x86_64"}
     packed(file, HEAD | {"about": about}, {"answer": RUN}, {"answer": RUN | {"n": 10, "wall_s": 9}})
     reference.unlikeness.cache_clear()
-    found = measure.measure("stage-1-py37", n=7, delay_s=0.1, repeats=1)
+    found = runs.measure("stage-1-py37", n=7, delay_s=0.1, repeats=1)
     assert found[["n", "source", "instead"]].values.tolist() == [
         [7, "reference", "on Other chip, 2 cores"]
     ]
@@ -430,9 +439,9 @@ def test_exactly_the_same_question_is_answered_by_the_machine_that_has_it(
         packed(file, head, {"answer": RUN | {"n": 10}})
         reference.unlikeness.cache_clear()
         monkeypatch.setattr(
-            machines, "describe", lambda: reference.machine() | {"architecture": "x86_64"}
+            machine_files, "describe", lambda: reference.machine() | {"architecture": "x86_64"}
         )
-        same = measure.measure("stage-1-py37", n=10, delay_s=0.1, repeats=1)
+        same = runs.measure("stage-1-py37", n=10, delay_s=0.1, repeats=1)
         assert same["instead"].unique().tolist() == [""]
 
 
@@ -450,27 +459,30 @@ def test_rounds_of_two_recorded_machines_are_not_divided():
 @pytest.mark.parametrize("file", ["amd-epyc-2core", "intel-xeon-2core"])
 def test_the_book_at_once_is_of_a_machine_with_the_same_processor(file: str, monkeypatch) -> None:
     """Where architecture, OpenSSL and cores are the same; a test that runs elsewhere says so."""
-    path = machines.folder() / f"{file}{machines.SUFFIX}"
-    about = machines.read(path).about
-    monkeypatch.setattr(machines, "describe", lambda: about)
-    monkeypatch.setattr(machines, "processor", lambda: about["processor"])
+    path = machine_files.folder() / f"{file}{machine_files.SUFFIX}"
+    about = machine_files.read(path).about
+    monkeypatch.setattr(machine_files, "describe", lambda: about)
+    monkeypatch.setattr(machine_files, "processor", lambda: about["processor"])
     assert building._most_alike(Book(places.ROOT)) == path
 
 
 def test_a_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypatch):
     monkeypatch.setattr(places, "LOCAL", tmp_path / "local")
-    file, answers = tmp_path / f"m{machines.SUFFIX}", [{"asked": ["x"], "answer": [1.5, None, "é"]}]
+    file, answers = (
+        tmp_path / f"m{machine_files.SUFFIX}",
+        [{"asked": ["x"], "answer": [1.5, None, "é"]}],
+    )
     rows = {"one": {"stem": "one", "cpu_s": 2.0}}
     finding = {"id": "f", "statement": "It is so."}
-    machine = machines.Machine("m", {"processor": "p"}, answers, {"f": finding}, rows)
-    machines.save(machine, file)
-    first = machines.read_kept(file)
+    machine = machine_files.Machine("m", {"processor": "p"}, answers, {"f": finding}, rows)
+    machine_files.save(machine, file)
+    first = machine_files.read_kept(file)
     [kept] = (tmp_path / "local" / "machines").iterdir()
-    monkeypatch.setattr(machines, "read", lambda path: pytest.fail("it is kept"))
-    assert machines.read_kept(file) == first == machine
+    monkeypatch.setattr(machine_files, "read", lambda path: pytest.fail("it is kept"))
+    assert machine_files.read_kept(file) == first == machine
     monkeypatch.undo()
     monkeypatch.setattr(places, "LOCAL", tmp_path / "local")
     kept.write_bytes(kept.read_bytes()[:-3])  # damaged: read anew
-    assert machines.read_kept(file) == machine
-    machines.save(replace(machine, about={"processor": "q"}), file)
-    assert machines.read_kept(file).about == {"processor": "q"}
+    assert machine_files.read_kept(file) == machine
+    machine_files.save(replace(machine, about={"processor": "q"}), file)
+    assert machine_files.read_kept(file).about == {"processor": "q"}

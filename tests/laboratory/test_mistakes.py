@@ -5,7 +5,7 @@ import importlib
 import inspect
 import typing
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import nbformat
 import pandas as pd
@@ -14,7 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from casebook import measure, observe, places
 from casebook.errors import CasebookError, RunFailed, UsageError
-from casebook.mistakes import STOPPED, for_readers
+from casebook.mistakes import STOPPED, check_range, for_readers
 
 
 @for_readers
@@ -52,6 +52,43 @@ def test_a_wrong_argument_is_one_sentence(args: list, how: dict, sentence: str) 
     with pytest.raises(UsageError) as caught:
         fetch(*args, **how)
     assert str(caught.value) == sentence
+
+
+class Place(TypedDict, total=False):
+    """Where it is fetched from."""
+
+    delay_s: float
+    hosts: str | Iterable[str]
+
+
+@for_readers
+def fetch_from(n: int = 3, **place: Unpack[Place]) -> int:
+    """Say how many options were chosen."""
+    return len(place)
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"delay": 0.2}, "fetch_from knows no delay=; did you mean delay_s?"),
+        ({"q": 1}, "fetch_from knows no q=; there is n, delay_s, hosts"),
+        ({"delay_s": "0.2"}, "delay_s is '0.2'; give a number"),
+        ({"hosts": []}, "hosts is []: give one at least"),
+    ],
+)
+def test_options_are_checked_by_the_type_that_names_them(how: dict, sentence: str) -> None:
+    assert fetch_from(2, delay_s=0.2, hosts="a") == 2
+    with pytest.raises(UsageError) as caught:
+        fetch_from(**how)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("value", [0, 1001, float("nan")])
+def test_what_is_out_of_range_is_refused_with_the_range(value: float) -> None:
+    check_range("n", 1, 1, 1000)
+    check_range("n", 1000, 1, 1000)
+    with pytest.raises(UsageError, match=f"^n is {value:,} books; choose 1 to 1,000$"):
+        check_range("n", value, 1, 1000, " books")
 
 
 def test_what_can_be_meant_is_passed_on() -> None:

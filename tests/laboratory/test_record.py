@@ -8,7 +8,7 @@ from here import environment
 
 from casebook import places, stacks
 from casebook.cases import reference_run
-from casebook.cases.bookstore.visits import VISITS
+from casebook.cases.bookstore.timed_visits import VISITS
 from casebook.cases.fetching import (
     analysis,
     modes,
@@ -18,7 +18,7 @@ from casebook.cases.fetching import (
 )
 from casebook.charts import picture
 from casebook.errors import UsageError
-from casebook.laboratory import elsewhere, machines, measurements, reference, rounds
+from casebook.laboratory import elsewhere, machine_files, measurements, reference, rounds
 from casebook.laboratory.rounds import as_list
 
 
@@ -89,7 +89,7 @@ def test_the_machine_is_described():
 
 
 def test_the_reference_run_had_the_packages_of_the_locks():
-    [machine] = [each for each in machines.all_recorded() if each.name == reference.NAME]
+    [machine] = [each for each in machine_files.all_recorded() if each.name == reference.NAME]
     recorded = {each["stack"]: each["versions"] for each in machine.answers if "versions" in each}
     for name in ("stage-2-py27", "stage-3-py37"):
         assert recorded[name].items() >= environment(name).versions.items()
@@ -100,7 +100,7 @@ def test_the_reference_run_had_the_packages_of_the_locks():
 def test_nothing_that_is_read_from_data_can_be_a_program():
     """Machine files, and text: no marshal, no pickle, no archive."""
     found = {"".join(path.suffixes) for path in places.DATA.rglob("*") if path.is_file()}
-    assert found == {machines.SUFFIX, ".csv", ".json"}
+    assert found == {machine_files.SUFFIX, ".csv", ".json"}
     loading = re.compile(r"(marshal|pickle|dill|joblib|shelve)\.(load|loads|open)\b|read_pickle")
     for path in places.PACKAGE.rglob("*.py"):
         assert not loading.search(path.read_text()), path

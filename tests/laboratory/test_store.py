@@ -11,7 +11,7 @@ import pytest
 
 from casebook import places, stacks
 from casebook.errors import NotInFile, RunFailed, ServerFailed, VisitFailed
-from casebook.laboratory import machine, measurements
+from casebook.laboratory import conditions, measurements
 from casebook.laboratory.measurements import Using, asked_of, changed_since, key_of
 from casebook.stacks import environments
 
@@ -207,7 +207,7 @@ def test_another_error_is_no_answer(runs, holding, probe):
 
 
 def test_what_is_stored_is_not_measured_again(runs, holding, probe, monkeypatch):
-    monkeypatch.setattr(machine, "watched", lambda measure: measure() | {"unit_ms": 1.5})
+    monkeypatch.setattr(conditions, "watched", lambda measure: measure() | {"unit_ms": 1.5})
     key, calls = key_of([probe], 1), []
 
     def measure() -> dict:
@@ -234,7 +234,7 @@ def test_of_two_chapters_that_measured_the_same_the_book_shows_one(runs, holding
 
 def test_two_chapters_that_ask_the_same_measure_it_once(holding, probe, runs, monkeypatch):
     """Each is a thread here, with a lock of its own file, as two processes have."""
-    monkeypatch.setattr(machine, "watched", lambda measure: measure())
+    monkeypatch.setattr(conditions, "watched", lambda measure: measure())
     key, begun, may_end = key_of([probe], STACK, 1), threading.Event(), threading.Event()
 
     def measure() -> dict:
@@ -254,7 +254,7 @@ def test_two_chapters_that_ask_the_same_measure_it_once(holding, probe, runs, mo
 
 
 def test_who_asks_the_same_tries_it_where_the_first_failed(holding, probe, runs, monkeypatch):
-    monkeypatch.setattr(machine, "watched", lambda measure: measure())
+    monkeypatch.setattr(conditions, "watched", lambda measure: measure())
     key = key_of([probe], STACK, 1)
 
     def fails() -> dict:
@@ -281,7 +281,7 @@ def test_an_answer_of_a_file_is_the_readers_own(holding, probe):
 
 
 def test_while_something_is_measured_that_is_known(monkeypatch):
-    monkeypatch.setattr(machine, "watched", lambda measure: measure())
+    monkeypatch.setattr(conditions, "watched", lambda measure: measure())
     assert not measurements.is_under_way()
     assert measurements.new(lambda: {"busy": measurements.is_under_way()})["busy"] is True
     assert not measurements.is_under_way()
@@ -303,29 +303,29 @@ class Times:
 
 def test_steal_time_is_that_of_the_measurement_and_not_since_the_system_began(monkeypatch):
     units = iter([2.0, 3.0])
-    monkeypatch.setattr(machine, "unit_ms", lambda: next(units))
-    monkeypatch.setattr(machine.psutil, "cpu_times", Times())
-    monkeypatch.setattr(machine.psutil, "cpu_freq", lambda: None)
-    monkeypatch.setattr(machine.os, "getloadavg", lambda: (1.234, 9, 9))
-    monkeypatch.setattr(machine, "_cores", lambda: 2)
-    found = machine.watched(lambda: {"n": 7})
+    monkeypatch.setattr(conditions, "unit_ms", lambda: next(units))
+    monkeypatch.setattr(conditions.psutil, "cpu_times", Times())
+    monkeypatch.setattr(conditions.psutil, "cpu_freq", lambda: None)
+    monkeypatch.setattr(conditions.os, "getloadavg", lambda: (1.234, 9, 9))
+    monkeypatch.setattr(conditions, "_cores", lambda: 2)
+    found = conditions.watched(lambda: {"n": 7})
     assert found == {
         "n": 7, "steal_s": 0.25, "unit_ms": 2.5, "unit_change": 1.5, "load_1min": 1.23, "cores": 2,
         "mhz": None,
     }  # fmt: skip
-    assert set(found) - {"n"} == set(machine.COLUMNS)
+    assert set(found) - {"n"} == set(conditions.COLUMNS)
 
 
 def test_a_system_that_does_not_say_what_was_stolen_says_none(monkeypatch):
-    monkeypatch.setattr(machine.psutil, "cpu_times", lambda: object())
-    assert machine.watched(dict)["steal_s"] is None
+    monkeypatch.setattr(conditions.psutil, "cpu_times", lambda: object())
+    assert conditions.watched(dict)["steal_s"] is None
 
 
 def test_the_unit_of_work_is_the_least_of_its_tries_in_milliseconds(monkeypatch):
     def repeat(work, timer, number, repeat):
-        assert (work, timer) == (machine._work, machine.time.thread_time)
+        assert (work, timer) == (conditions._work, conditions.time.thread_time)
         assert (number, repeat) == (1, 3)
         return [0.003, 0.002, 0.004]
 
-    monkeypatch.setattr(machine.timeit, "repeat", repeat)
-    assert machine.unit_ms() == 2.0
+    monkeypatch.setattr(conditions.timeit, "repeat", repeat)
+    assert conditions.unit_ms() == 2.0

@@ -18,7 +18,7 @@ from casebook import places
 from casebook.cases.fetching import trust
 from casebook.errors import BookFailed, FindingsOtherwise
 from casebook.findings import media
-from casebook.laboratory import error_rates, machines
+from casebook.laboratory import error_rates, machine_files
 from casebook.pages import (
     build,
     building,
@@ -30,7 +30,7 @@ from casebook.pages import (
     rendering,
     sphinx_site,
     staleness,
-    upstream,
+    upstream_page,
 )
 from casebook.pages.contents import Book
 from casebook.pages.records import Records
@@ -146,9 +146,10 @@ def test_no_page_keeps_an_old_number_when_a_module_changes(scratch: Book) -> Non
 
 @pytest.fixture(scope="module")
 def written_again(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Book:
-    """A copy of the built book whose second chapter states a finding; then its verdict has turned
-    upstream, the first chapter's prose has changed, and the pages are written again, once for the
-    tests of both.
+    """A copy of the built book that was written again after three changes.
+
+    Its second chapter states a finding; then its verdict has turned upstream, and the first
+    chapter's prose has changed. This is done once for the tests of both.
     """
     again = Book(shutil.copytree(model, tmp_path_factory.mktemp("written again") / "book"))
     write(again.root, "two", FINDINGS, "claim('c', 'We count {value}.', 8, True)")
@@ -162,7 +163,7 @@ def written_again(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Book
     verdict |= {"answers": [answer]}
     (again.root / "book" / "upstream.md").write_text("# Upstream\n")
     (again.root / "_toc.yml").write_text(f"{TOC}- file: book/upstream\n")
-    (again.root / upstream.KEPT).write_text(
+    (again.root / upstream_page.KEPT).write_text(
         json.dumps({"asked": "2026-11-23", "verdicts": [verdict]})
     )
     build(again.root)
@@ -271,8 +272,8 @@ def test_the_story_is_measured_and_the_laboratory_is_shown_from_a_file(scratch: 
     folder = scratch.root / "data" / "machines"
     folder.mkdir()
     answer = {"asked": ["x"], "answer": 1}
-    machine = machines.Machine("m", {"processor": "A chip", "cores": 2}, [answer])
-    machines.save(machine, folder / f"m{machines.SUFFIX}")
+    machine = machine_files.Machine("m", {"processor": "A chip", "cores": 2}, [answer])
+    machine_files.save(machine, folder / f"m{machine_files.SUFFIX}")
 
     def of_here() -> list[bool]:
         return [not scratch.machine_of(path) for path in (one, two)]
@@ -570,7 +571,7 @@ def test_links_are_checked_between_pages(tmp_path: Path) -> None:
         "index.html: sub/page.html#gone has no such anchor",
         "index.html: missing.html does not exist",
         "index.html: picture.png does not exist",
-        "sub/page.html: loads https://cdn.example.org/x.js from another site",
+        "sub/page.html: https://cdn.example.org/x.js is loaded from another site",
     ]
 
 

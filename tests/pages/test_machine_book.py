@@ -19,8 +19,8 @@ import pytest
 from here import eventually, run
 from test_book import write_model
 
-from casebook import places
-from casebook.laboratory import machines, measurements
+from casebook import build, places
+from casebook.laboratory import machine_files, measurements
 from casebook.pages import kernel, plain
 from casebook.pages.contents import Book
 
@@ -98,8 +98,10 @@ def kept(tmp_path_factory) -> tuple[Path, str]:
 def file_of(folder: Path, at: Path, lie: tuple[str, str] = ("\0", "")) -> Path:
     """A machine file of the answers in a folder, in whose text something may be replaced."""
     answers = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    file = at / f"a-machine{machines.SUFFIX}"
-    machines.save(machines.Machine("m", {"processor": "A chip", "cores": 2}, answers), file)
+    file = at / f"a-machine{machine_files.SUFFIX}"
+    machine_files.save(
+        machine_files.Machine("m", {"processor": "A chip", "cores": 2}, answers), file
+    )
     text = lzma.decompress(file.read_bytes()).decode()
     file.write_bytes(lzma.compress(text.replace(*lie).encode()))
     return file
@@ -112,6 +114,34 @@ def test_what_statements_saw_is_said_again_and_the_rest_is_worked_out(kept, tmp_
     # The bytes "42\n" that the program printed, as 43: all that follows is worked out from them.
     other = in_a_shell(tmp_path, CELLS, file_of(folder, tmp_path, ("NDIK", "NDMK")))
     assert "it said 43" in other and "twice 86" in other
+
+
+def test_what_only_finds_its_way_about_is_not_kept(tmp_path):
+    """The functions that say so themselves: each starts a process. The last one does not say so."""
+    functions = [
+        "interpreters.examine(HERE, '')", "interpreters._candidates('3.11')", "digests.tool('sh')",
+        "measurements._git('--version')", "commands.run([HERE, '--version'], 'x', 60, {})",
+    ]  # fmt: skip
+    cells = [
+        "from casebook import places\nfrom casebook.build import is_exploring\n"
+        "from casebook.stacks import commands, digests, interpreters\n"
+        "from casebook.laboratory import measurements\nbegun = []\n"
+        f"import sys\nHERE = interpreters.Path({sys.executable!r})\n"
+        "note = lambda event, _: event == 'subprocess.Popen' and begun.append(is_exploring())",
+        "sys.addaudithook(note)",
+        "begun.clear()",
+        *(f"{function}; begun.append('done')" for function in functions),
+        "print(begun)",
+    ]
+    printed = in_a_shell(tmp_path / "runs", cells)
+    assert "[True, 'done', True, 'done', True, 'done', True, 'done', False, 'done']" in printed
+    # Of these statements the first, which asks `sys`, and the last.
+    assert len([*(tmp_path / "runs").glob("*.json")]) == 2
+
+
+def test_whether_this_is_a_build_is_asked_in_one_place():
+    paths = [p for p in places.PACKAGE.rglob("*.py") if build.VARIABLE in p.read_text()]
+    assert paths == [places.PACKAGE / "build.py"]
 
 
 def test_a_measurement_that_failed_fails_again_and_is_never_taken_for_one(tmp_path):
@@ -178,15 +208,15 @@ def test_a_form_that_is_none_is_not_here_and_nothing_is_measured_instead(kept, t
     answers = [json.loads(path.read_text()) for path in sorted(kept[0].glob("*.json"))]
     [name, value] = json.loads(f"{{{lie}}}").popitem()
     lied = [each | {name: value} if "printed" in each else each for each in answers]
-    file = tmp_path / f"a-machine{machines.SUFFIX}"
-    machines.save(machines.Machine("m", {"processor": "A chip"}, lied), file)
+    file = tmp_path / f"a-machine{machine_files.SUFFIX}"
+    machine_files.save(machine_files.Machine("m", {"processor": "A chip"}, lied), file)
     cells = [*CELLS[:2], "import time; began = time.monotonic()", "print('after')"]
     said = in_a_shell(tmp_path, cells, file)
     assert said.count("Not here: ") == 3 and "it said" not in said and "after" in said
 
 
 def test_a_kernel_that_cannot_answer_from_its_file_ends(tmp_path):
-    file = tmp_path / f"none{machines.SUFFIX}"
+    file = tmp_path / f"none{machine_files.SUFFIX}"
     environ = os.environ | {"CASEBOOK_BUILD": "1", "CASEBOOK_MACHINE": str(file)}
     done = run(sys.executable, "-c", SHELL, tmp_path, env=environ, input='["print(1)"]')
     assert done.returncode == 1 and not done.stdout and "MachineFileRefused" in done.stderr
@@ -196,7 +226,7 @@ def test_a_chapter_whose_kernel_cannot_begin_says_so_and_measures_nothing(tmp_pa
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("open('was-run', 'w')")])
     (tmp_path / "notebooks").mkdir()
     nbformat.write(notebook, tmp_path / "notebooks" / "one.ipynb")
-    book, file = Book(tmp_path), tmp_path / f"none{machines.SUFFIX}"
+    book, file = Book(tmp_path), tmp_path / f"none{machine_files.SUFFIX}"
     with ThreadPoolExecutor(1) as pool, tempfile.TemporaryDirectory() as folder:
         begun = pool.submit(
             kernel.run, tmp_path / "notebooks" / "one.ipynb", book, Path(folder),
@@ -303,7 +333,7 @@ def test_a_book_is_there_at_once_and_survives_an_interrupt(project):
     """Measured, saved; then in a fresh clone written from that file, interrupted, and measured."""
     book(project)
     assert not any("another machine" in text for text in pages(project).values())
-    file = project / f"m{machines.SUFFIX}"
+    file = project / f"m{machine_files.SUFFIX}"
     saved = run(sys.executable, "-m", "casebook", "machine", "save", file, cwd=project)
     assert saved.returncode == 0, saved.stderr
     text = lzma.decompress(file.read_bytes()).decode()

@@ -196,8 +196,10 @@ def test_each_cell_is_of_one_kind_and_folded_by_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_code_of_a_solution_and_no_other_is_folded_with_its_output(path: Path) -> None:
-    """JupyterLab opens and closes a solution as a whole (casebook/pages/jupyterlab); any other
-    program that shows notebooks goes by this metadata.
+    """The code of a solution, and no other, is folded with its output.
+
+    JupyterLab opens and closes a solution as a whole (casebook/pages/jupyterlab); any other program
+    that shows notebooks goes by this metadata.
     """
     notebook = read(path)
     for first, *_ in solutions.of(notebook):

@@ -191,8 +191,9 @@ def chapters_of(site: Path) -> list[tuple[Path, Path]]:
 @pytest.mark.parametrize("width", [WIDE, PHONE])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page(site: Path, address: str, browser: Browser, width: int, theme: str) -> None:
-    """No sideways scrolling (on a phone no box and no fold has any), no error in the console,
-    nothing fetched elsewhere, no axe finding.
+    """No page scrolls sideways, reports an error, fetches anything elsewhere or has an axe finding.
+
+    On a phone no box and no fold scrolls sideways.
     """
     tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
     found = troubles(tab, address)
@@ -305,8 +306,9 @@ def diagrams_in(path: Path) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("path", sorted(DIAGRAMS.glob("*.svg")), ids=lambda path: path.stem)
 def test_the_words_of_a_diagram_have_room(path: Path, tab: Page) -> None:
-    """None leaves the drawing or its box, and none lies on another or on an arrow; also where the
-    other diagrams of a page bring their own rules.
+    """None leaves the drawing or its box, and none lies on another or on an arrow.
+
+    The same holds where the other diagrams of a page bring their own rules.
     """
     drawings = [each.read_text(encoding="utf-8") for each in DIAGRAMS.glob("*.svg")]
     for rules in {re.findall("<style>.*?</style>", each, re.S)[0] for each in drawings}:
@@ -366,9 +368,10 @@ def assert_drawn(shown: Locator, theme: str) -> None:
 
 @pytest.mark.slow
 def test_marks_and_folds_work_from_a_folder(site: Path, tab: Page) -> None:
-    """A fold opens for whoever comes to what is in it. A mark leads to its row of the ledger, and
-    that leads back: from a claim and from a published row, since all marks are made alike (and all
-    links are looked at when the book is built).
+    """A fold opens for whoever comes to what is in it.
+
+    A mark leads to its row of the ledger, and that leads back: from a claim and from a published
+    row, since all marks are made alike (and all links are looked at when the book is built).
     """
     followed = set()
     for _, page in chapters_of(site):
@@ -417,6 +420,7 @@ def test_reading_and_checking_are_one_switch_which_every_page_remembers(
     site: Path, browser: Browser, tab: Page
 ) -> None:
     """A page is read at first, as it is without a script; checked, so is the next, from a folder.
+
     By keyboard, wide and on a phone.
     """
     plain = browser.new_page(java_script_enabled=False, viewport={"width": WIDE, "height": 900})
@@ -613,8 +617,9 @@ COUNTED |= dict.fromkeys(
 
 
 def test_no_claim_on_a_clock_is_decided_by_a_bare_condition(site: Path) -> None:
-    """Its window is stated, and an interval decides; the exceptions are those of COUNTED. What
-    this machine cannot measure is decided by nothing.
+    """Its window is stated, and an interval decides; the exceptions are those of COUNTED.
+
+    What this machine cannot measure is decided by nothing.
     """
     cells: set[str] = set()
     for path in places.NOTEBOOKS.glob("*.ipynb"):

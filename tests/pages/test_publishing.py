@@ -1,5 +1,6 @@
-"""The built book as it is published: what `make publish-check` finds, on a small site in which one
-thing at a time is wrong.
+"""The built book as it is published: what `make publish-check` finds.
+
+It looks at a small site in which one thing at a time is wrong.
 """
 
 import os
@@ -19,7 +20,7 @@ from casebook import places
 from casebook.cases.fetching import explorer
 from casebook.charts import card
 from casebook.errors import BookFailed
-from casebook.pages import address, build, contents, permanent, publishing, scripts
+from casebook.pages import address, build, chapter_scripts, contents, permanent, publishing
 
 PUBLISHED = "https://owner.github.io/book/"
 PAGE = """<!doctype html><html><head>
@@ -65,7 +66,7 @@ def test_a_good_site_has_no_problems(site: Path) -> None:
 def test_a_site_without_an_address_is_looked_at_too(site: Path) -> None:
     assert publishing.problems(site, "") == []
     (site / "notebooks" / "one.html").unlink()
-    assert "../notebooks/one.html#here does not resolve (404)" in publishing.problems(site, "")[0]
+    assert "../notebooks/one.html#here does not exist" in publishing.problems(site, "")[0]
 
 
 def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
@@ -86,19 +87,19 @@ LINK = 'href="../book/preface.html"'
 FAULTS = {
     "a page is gone": (
         lambda site: (site / "book" / "preface.html").unlink(),
-        "index.html: book/preface.html does not resolve (404)",
+        "index.html: book/preface.html does not exist",
     ),
     "a picture is gone": (
         lambda site: (site / "_static" / "grain.png").unlink(),
-        "_static/look.css: grain.png#x does not resolve (404)",
+        "_static/look.css: grain.png#x does not exist",
     ),
     "a style sheet is gone": (
         lambda site: (site / "_static" / "look.css").unlink(),
-        f"{ONE}: ../_static/look.css does not resolve (404)",
+        f"{ONE}: ../_static/look.css does not exist",
     ),
     "the name is written in capitals": (
         edit(ONE, LINK, 'href="../book/Preface.html"'),
-        f"{ONE}: ../book/Preface.html does not resolve (404)",
+        f"{ONE}: ../book/Preface.html does not exist",
     ),
     "an anchor is gone": (
         edit(ONE, 'id="here"', 'id="there"'),
@@ -107,7 +108,7 @@ FAULTS = {
     "a link from the root of the host": (
         edit(ONE, LINK, 'href="/book/preface.html"'),
         # Below the host's root /book/ is the whole book, and no longer the folder of this page.
-        f"{ONE}: /book/preface.html does not resolve (404)",
+        f"{ONE}: /book/preface.html does not exist",
     ),
     "a link out of the folder": (
         edit(ONE, LINK, 'href="../../book2/preface.html"'),
@@ -115,7 +116,7 @@ FAULTS = {
     ),
     "a link to where it is published": (
         edit(ONE, LINK, f'href="{PUBLISHED}book/preface.html"'),
-        f"{ONE}: {PUBLISHED}book/preface.html leads to the published site, whoever's copy this is",
+        f"{ONE}: {PUBLISHED}book/preface.html leads to the published site, also from a copy of it",
     ),
     "a link to this machine": (
         edit(ONE, LINK, 'href="http://127.0.0.1:8000/"'),
@@ -412,7 +413,7 @@ AWAITS = "import asyncio\nasync def book(i):\n    await asyncio.sleep(0)\n    re
     "path", sorted(places.NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem
 )
 def test_each_chapter_is_a_script(path: Path) -> None:
-    text = scripts.script_of(contents.read(path), path)
+    text = chapter_scripts.script_of(contents.read(path), path)
     compile(text, path.name, "exec")
     assert path.with_suffix(".py").name in text
 
@@ -432,7 +433,7 @@ def test_a_script_does_and_shows_what_the_notebook_does(tmp_path: Path) -> None:
     notebook.cells = [nbformat.v4.new_markdown_cell("# A *title*\n\nWords.\n\n- more")]
     notebook.cells += map(nbformat.v4.new_code_cell, cells)
     script = tmp_path / "chapter.py"
-    script.write_text(scripts.script_of(notebook, tmp_path / "chapter.ipynb"))
+    script.write_text(chapter_scripts.script_of(notebook, tmp_path / "chapter.ipynb"))
     ipython = Path(sys.executable).with_name("ipython")
     # Unbuffered, so that a pipe gets the lines in the order in which a terminal would.
     env = os.environ | {"HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}

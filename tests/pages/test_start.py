@@ -11,7 +11,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 
 from casebook import places
-from casebook.laboratory import machines
+from casebook.laboratory import machine_files
 from casebook.pages import start
 from casebook.pages.contents import Book, code_cells, read
 
@@ -67,7 +67,7 @@ def test_the_instructors_page_says_the_same_minutes() -> None:
 
 
 def test_the_instructors_page_has_the_minutes_of_measuring_of_the_machine_file() -> None:
-    machine = machines.read(places.DATA / "machines" / "intel-xeon-2core.jsonl.xz")
+    machine = machine_files.read(places.DATA / "machines" / "intel-xeon-2core.jsonl.xz")
     measuring = {
         int(stem[:2]): (chapter["clock_s"] + chapter["counting_s"]) / 60
         for stem, chapter in machine.chapters.items()

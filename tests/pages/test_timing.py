@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from casebook import places, spans
-from casebook.laboratory import machines
+from casebook.laboratory import machine_files
 from casebook.pages import timing
 from casebook.pages.contents import Book
 from casebook.pages.timing import USUAL, ChapterTime, Timing
@@ -151,7 +151,7 @@ def test_another_machine_says_what_may_be_expected_scaled_by_the_unit(monkeypatc
         "one": {"stem": "one", **asdict(ChapterTime(clock_s=10, cpu_s=5))},
         "bad": {"stem": "bad"},
     }
-    machine = machines.Machine("m", {"unit_ms": [1.0, 2.0, 3.0]}, [], {}, rows)
+    machine = machine_files.Machine("m", {"unit_ms": [1.0, 2.0, 3.0]}, [], {}, rows)
     monkeypatch.setattr(timing, "unit_ms", lambda: 4.0)  # half as fast: 5 s more of the ten
     assert timing.on_this_machine(machine)["one"].clock_s == pytest.approx(15)
     assert set(timing.on_this_machine(machine)) == {"one"}
@@ -160,8 +160,8 @@ def test_another_machine_says_what_may_be_expected_scaled_by_the_unit(monkeypatc
 def test_what_chapters_took_travels_in_a_machine_file(tmp_path):
     rows = {"one": {"stem": "one", **asdict(ChapterTime(clock_s=10, cpu_s=5))}}
     answers = [{"asked": ["x"], "answer": 1}]
-    file = tmp_path / f"m{machines.SUFFIX}"
-    machines.save(machines.Machine("m", {"processor": "p"}, answers, {}, rows), file)
-    assert timing.from_json(machines.read(file).chapters) == {
+    file = tmp_path / f"m{machine_files.SUFFIX}"
+    machine_files.save(machine_files.Machine("m", {"processor": "p"}, answers, {}, rows), file)
+    assert timing.from_json(machine_files.read(file).chapters) == {
         "one": ChapterTime(clock_s=10, cpu_s=5)
     }

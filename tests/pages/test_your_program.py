@@ -6,7 +6,7 @@ import pytest
 
 from casebook import cli, places
 from casebook.errors import UsageError
-from casebook.laboratory import machines
+from casebook.laboratory import machine_files
 from casebook.pages import program
 
 COUNTS = {name: 8 for name in program.COUNTED} | {"needed": 1, "share": 41.5}
@@ -109,7 +109,7 @@ def test_the_command_line_says_so_before_anything_is_built(tmp_path, capsys, mon
 
 def test_what_the_book_has_measured_stands_beside_it(tmp_path):
     """The answers are those of machine files, as `make book MACHINE=` has them."""
-    known = [answer for each in machines.all_recorded() for answer in each.answers]
+    known = [answer for each in machine_files.all_recorded() for answer in each.answers]
     counts = COUNTS | {"clients": [{"client": "httpx"}, {"client": None}]}
     httpx = page_of(tmp_path, known, counts=counts)
     assert "httpx, each" in httpx and "requests, each" not in httpx

@@ -25,6 +25,22 @@ def said(*arguments):
     return done.stdout
 
 
+def test_the_help_lists_each_command_with_what_it_does():
+    names = {path.stem for path in (places.PACKAGE / "cli").glob("[a-z]*.py")} - {"subcommands"}
+    assert {module.__name__.rpartition(".")[2] for module in cli.COMMANDS} == names
+    printed = " ".join(said("--help").split())
+    for module in cli.COMMANDS:
+        name = module.__name__.rpartition(".")[2]
+        assert f" {name} {module.__doc__.rstrip('.')}" in printed
+    assert "save Write what this machine measured" in " ".join(said("machine", "--help").split())
+
+
+@pytest.mark.parametrize("name", ["machine", "cluster", "whodunit"])
+def test_a_command_with_others_in_it_asks_for_one_of_them(name):
+    done = casebook(name)
+    assert done.returncode == 2 and "required: COMMAND" in done.stderr
+
+
 def test_measure_prints_one_json_object_per_run():
     printed = said(*MEASURE, "2,3", "--repeats", "2", "--json")
     rows = [json.loads(line) for line in printed.splitlines()]
@@ -108,6 +124,6 @@ def test_a_reader_who_has_enough_is_no_error(option):
 def test_another_broken_pipe_is_told():
     lost = "raise BrokenPipeError('to a server')"
     code = f"from casebook import cli\ndef lose(options): {lost}\n"
-    code += "cli._stacks = lose\ncli.main(['stacks'])"
+    code += "cli.stacks.run = lose\ncli.main(['stacks'])"
     done = run(sys.executable, "-c", code)
     assert done.returncode == 1 and "to a server" in done.stderr

@@ -48,7 +48,21 @@ def test_an_input_that_is_misspelt_is_found() -> None:
     jobs = jobs_of(FOLDER / "workflows" / "publish.yml")
     [step] = [each for each in jobs["build"]["steps"] if "upload-pages" in each.get("uses", "")]
     step["with"]["include-hiden-files"] = step["with"].pop("include-hidden-files")
-    assert unknown_inputs(jobs) == ["actions/upload-pages-artifact@v5: include-hiden-files"]
+    [complaint] = unknown_inputs(jobs)
+    assert complaint.startswith("actions/upload-pages-artifact@")
+    assert complaint.endswith(": include-hiden-files")
+
+
+def test_each_action_is_pinned_by_its_commit_and_says_its_release() -> None:
+    """A tag can be moved; a commit cannot."""
+    lines = [
+        line.strip()
+        for file in WORKFLOWS
+        for line in file.read_text().splitlines()
+        if re.match(r"\s*-?\s*uses:", line) and "./" not in line
+    ]
+    pinned = r"(- )?uses: [\w.-]+/[\w.-]+@[0-9a-f]{40} # (v\d+\.\d+\.\d+|of \w+ \d{4})"
+    assert lines and [line for line in lines if not re.fullmatch(pinned, line)] == []
 
 
 def test_the_list_has_no_action_that_nobody_uses() -> None:
@@ -63,8 +77,9 @@ def test_the_list_has_no_action_that_nobody_uses() -> None:
 
 
 #: What a job may do beside reading the repository: deploy the pages, push Binder's image, move a
-#: tag, push the badge.
+#: tag, push the badge, make a release and state where it was made.
 MAY = {
+    ("release", "publish"): {"contents": "write", "id-token": "write", "attestations": "write"},
     ("publish", "deploy"): {"pages": "write", "id-token": "write"},
     ("binder", "image"): {"contents": "read", "packages": "write"},
     ("binder", "release"): {"contents": "write"},
@@ -178,8 +193,9 @@ def test_no_password_goes_into_the_image() -> None:
 
 @needs("tar")
 def test_an_environment_out_of_a_cache_is_believed(tmp_path: Path, monkeypatch) -> None:
-    """actions/cache keeps folders as `tar --posix` does, times with all their digits: what comes
-    back in the same place needs not be made again.
+    """actions/cache keeps folders as `tar --posix` does, times with all their digits.
+
+    What comes back in the same place needs not be made again.
     """
     if "GNU" not in run("tar", "--version").stdout:
         pytest.skip("this machine's tar(1) cannot say --posix")
@@ -200,7 +216,7 @@ def test_an_environment_out_of_a_cache_is_believed(tmp_path: Path, monkeypatch) 
 
 def test_the_scripts_pass_shellcheck() -> None:
     scripts = re.findall(r"shellcheck (.*) &&", (places.ROOT / "Makefile").read_text())[0].split()
-    files = [path for folder in (".ci", "binder") for path in (places.ROOT / folder).iterdir()]
+    files = [path for folder in (".ci", "binder") for path in (places.ROOT / folder).glob("[!_]*")]
     shells = {path for path in files if re.match(rb"#!/bin/(ba)?sh\n", path.read_bytes())}
     assert {places.ROOT / name for name in scripts} == shells
     done = run(Path(sys.executable).with_name("shellcheck"), *shells)

@@ -1,5 +1,6 @@
-"""A home that cannot be written, no git, a full disk, no packages: each ends in a measurement, in a
-recorded one that says so, or in a sentence.
+"""A home that cannot be written, no git, a full disk, no packages.
+
+Each ends in a measurement, in a recorded one that says so, or in a sentence.
 
 (A proxy that breaks TLS with an authority of its own is in test_installers.py, a machine with
 nothing but Python and make in .ci/bare.)
@@ -77,7 +78,7 @@ def test_a_file_on_a_full_disk(tmp_path: Path, small_disk) -> None:
     zeros = """
 import sys
 from casebook import cli
-cli._machine_save = lambda options: options.file.write_bytes(bytes(4_000_000))
+cli.machine.save = lambda options: options.file.write_bytes(bytes(4_000_000))
 sys.exit(cli.main(["machine", "save", sys.argv[1]]))
 """
     done = run(*small_disk, sys.executable, "-c", zeros, tmp_path / "zeros.jsonl.xz")

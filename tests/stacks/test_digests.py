@@ -55,6 +55,9 @@ def digest(folder: Path, source: str) -> str:
         ("import json\n", "import json\n\n\n"),
         ("casebook.laboratory import runs", "casebook.cases.somewhere import runs"),
         ("size = 3", "size = 0x3"),
+        # They say what is wrong with an argument, and what a book keeps.
+        ("def main(box)", "@for_readers\ndef main(box)"),
+        ("def main(box)", "@not_a_measurement\ndef main(box)"),
     ],
 )
 def test_what_nobody_executes_changes_nothing(tmp_path, old, new):

@@ -174,8 +174,9 @@ def test_an_environment_is_made_again_when_it_cannot_be_believed(own):
 
 
 def test_no_file_is_shared_and_one_that_changed_is_noticed_and_named(own, monkeypatch):
-    """Who appends an authority to certifi's bundle somewhere else changes nothing here; who does it
-    here is found out.
+    """Appending an authority to certifi's bundle elsewhere changes nothing here.
+
+    If it is done here, it is found out.
     """
     monkeypatch.setattr(installation, "CHECK_AGAIN_S", 0.0)
     make()

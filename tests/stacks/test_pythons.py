@@ -9,11 +9,12 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import conda_channel
 import pytest
-from here import run
+from here import run, serving
 
 from casebook import cli, places, stacks
 from casebook.errors import EnvironmentFailed
@@ -23,9 +24,14 @@ FAMILIES = tuple(interpreters.LAST_RELEASES)
 
 
 @pytest.fixture(scope="module")
-def channel(tmp_path_factory) -> Iterator[str]:
+def channel_folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("channel")
+
+
+@pytest.fixture(scope="module")
+def channel(channel_folder: Path) -> Iterator[str]:
     """The URL of a channel that has both Pythons."""
-    with conda_channel.served(tmp_path_factory.mktemp("channel")) as url:
+    with conda_channel.served(channel_folder) as url:
         yield url
 
 
@@ -77,13 +83,14 @@ def test_the_list_says_what_each_platform_gets_and_its_digest(listed: str) -> No
 
 
 def test_our_own_list_is_as_the_command_writes_it() -> None:
-    """Where somebody has made it: whole, from conda-forge, each package with its digest. The README
-    says it as long as nobody has.
+    """If it is committed: whole, from conda-forge, each package with its digest.
+
+    The README says what happens until then.
     """
     is_made = (places.ENV / "pythons.lock").exists()
-    assert ("That list is not made yet" in (places.ROOT / "README.md").read_text()) != is_made
+    readme = (places.ROOT / "README.md").read_text()
+    assert ("No list of these digests is committed yet" in readme) != is_made
     if not is_made:
-        assert not pythons.is_listed("2.7")
         return
     text = (places.ENV / "pythons.lock").read_text()
     urls = re.findall(r"(?m)^- conda: (\S+)", text)
@@ -155,17 +162,86 @@ def test_a_process_that_dies_after_its_work_has_done_it(machine: Path, monkeypat
     assert all(interpreters.find(family) for family in FAMILIES)
 
 
-def test_nobody_has_made_a_list_for_this_machine(machine: Path, capsys) -> None:
+def test_without_a_list_they_are_resolved_by_the_channels_index(
+    machine: Path, channel: str, monkeypatch, capsys
+) -> None:
+    """On a clone in which nobody has committed a list, or not for this kind of machine."""
+    monkeypatch.setattr(pythons, "CHANNEL", channel)
     change("(?m)^      linux-64:", "      linux-32:")
-    assert cli.main(["stacks", "--get"]) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert "nobody has listed the packages of Python 2.7 and 3.7 for linux-64" in line
-    [command] = re.findall(r"`(\S+) -m casebook.stacks.pythons`", line)
-    # It is there as it is typed, and asks for a channel: none is asked here.
-    assert "give one channel" in run(command, "-m", "casebook.stacks.pythons", "a", "b").stderr
+    assert "`make pythons` brings them" in pythons.offer()
+    assert cli.main(["stacks", "--get"]) == 0
+    first, *_ = capsys.readouterr().err.splitlines()
+    assert first.startswith("env/pythons.lock names no packages for linux-64: resolving them by")
+    assert all(interpreters.find(family) for family in FAMILIES)
+    # The list is kept beside the Pythons, and is the one of the command for a committed one.
+    kept = places.PYTHONS / pythons.RESOLVED
     pythons.LIST.unlink()
-    assert failure() == line.removeprefix("casebook: ")
-    assert "make pythons" not in pythons.offer() + pythons.how_to_get("2.7")
+    pythons.main([channel])
+    assert kept.read_text() == pythons.LIST.read_text()
+    # The next time nobody is asked for an index.
+    pythons.LIST.unlink()
+    monkeypatch.setattr(pythons, "CHANNEL", "https://channel.invalid")
+    shutil.rmtree(places.PYTHONS / "2.7")
+    interpreters.FOUND.clear()
+    pythons.get(lambda line: None)
+    assert interpreters.find("2.7")
+
+
+def test_a_committed_list_is_preferred(machine: Path, monkeypatch) -> None:
+    monkeypatch.setattr(pythons, "CHANNEL", "https://channel.invalid")
+    places.PYTHONS.mkdir(parents=True)
+    (places.PYTHONS / pythons.RESOLVED).write_text(
+        pythons.LIST.read_text().replace("127.0.0.1", "resolved.invalid")
+    )
+    lines: list[str] = []
+    pythons.get(lines.append)
+    assert not any("resolv" in line for line in lines) and interpreters.find("2.7")
+
+
+@pytest.mark.parametrize(
+    ("channel_url", "sentence"),
+    [
+        ("http://channel.invalid/main", "http://channel.invalid/main is not https: on the way"),
+        ("https://channel.invalid/main", "channel.invalid cannot be reached"),
+        ("{channel}/nowhere", "/nowhere could not be resolved: "),
+    ],
+)
+def test_an_index_that_cannot_be_believed_or_had(
+    machine: Path, channel: str, channel_url: str, sentence: str, monkeypatch
+) -> None:
+    pythons.LIST.unlink()
+    monkeypatch.setattr(pythons, "CHANNEL", channel_url.format(channel=channel))
+    line = failure()
+    assert sentence in line and "\n" not in line
+    assert list(places.PYTHONS.iterdir()) == []
+
+
+@pytest.mark.parametrize("lie", ["the digest of another file", "no digest"])
+def test_an_index_that_lies(
+    machine: Path, channel: str, channel_folder: Path, lie: str, monkeypatch, tmp_path
+) -> None:
+    """Its digest is not that of the package, or it gives none."""
+    folder = shutil.copytree(channel_folder, tmp_path / "channel")
+    index = folder / "linux-64" / "repodata.json"
+    packages = json.loads(index.read_text())
+    for record in packages["packages"].values():
+        digests = {kind: record.pop(kind) for kind in ("sha256", "md5")}
+        if lie != "no digest":
+            record["sha256"] = digests["sha256"][::-1]
+    index.write_text(json.dumps(packages))
+    pythons.LIST.unlink()
+    with serving(partial(conda_channel.Channel, directory=str(folder))) as url:
+        monkeypatch.setattr(pythons, "CHANNEL", url)
+        line = failure()
+    wanted = "has no sha256" if lie == "no digest" else "could not be installed: hash mismatch"
+    assert wanted in line
+
+
+def test_a_proxy_that_is_not_there_is_named(machine: Path, monkeypatch) -> None:
+    pythons.LIST.unlink()
+    monkeypatch.setattr(pythons, "CHANNEL", "https://channel.invalid/main")
+    monkeypatch.setenv("https_proxy", "http://proxy.invalid:3128")
+    assert failure().startswith("proxy.invalid cannot be reached")
 
 
 @pytest.mark.parametrize("processor", ["aarch64", "ppc64le"])
@@ -200,8 +276,10 @@ sys.exit(cli.main(["stacks", "--get"]))
 
 
 def test_without_a_network_a_sentence_comes_at_once(machine: Path) -> None:
-    """In a network namespace in which there is nothing, not even loopback. Whoever tries again
-    and again, as installers do, is not asked: uv would not end within this limit.
+    """In a network namespace in which there is nothing, not even loopback.
+
+    Whoever tries again and again, as installers do, is not asked: uv would not end within this
+    limit.
     """
     if not shutil.which("unshare") or run("unshare", "-Urn", "true").returncode:
         pytest.skip("unshare(1) cannot give a process a network of its own here")

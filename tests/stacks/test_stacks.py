@@ -17,7 +17,7 @@ from casebook.cases.fetching import clients
 from casebook.cases.fetching.probes import steps
 from casebook.errors import UsageError
 from casebook.findings import published
-from casebook.laboratory import machines, measurements
+from casebook.laboratory import machine_files, measurements
 from casebook.stacks import environments, locks
 
 TABLE = tomllib.loads(stacks.TABLE.read_text())
@@ -100,8 +100,8 @@ def texts_in(asked: Any) -> Iterator[str]:
 
 def test_what_chapters_ask_for_is_made_first_and_nothing_else() -> None:
     """What they ask for is what their cells name, and what machines were asked when they ran."""
-    files = (places.DATA / "machines").glob(f"*{machines.SUFFIX}")
-    answers = [answer for file in files for answer in machines.read(file).answers]
+    files = (places.DATA / "machines").glob(f"*{machine_files.SUFFIX}")
+    answers = [answer for file in files for answer in machine_files.read(file).answers]
     texts = texts_in_cells() | {*texts_in([answer.get("asked") for answer in answers])}
     texts |= {stack for engine, (stack, _) in ENGINES.items() if engine in texts}
     first = {stack.name for stack in stacks.of_chapters()}
@@ -125,11 +125,24 @@ def test_each_published_verdict_has_its_stack():
 def test_each_lock_holds_exact_versions_and_no_address(lock):
     text = lock.read_text()
     assert all(re.fullmatch(r"[a-z0-9-]+==[\w.]+( ; .+)?", line) for line in lines_of(lock))
-    assert "://" not in text and "/tmp" not in text and "--" not in text
+    assert "://" not in text and "/tmp" not in text
+    assert "--" not in re.sub(r"(?m)^    --hash=sha256:[0-9a-f]{64}( \\)?$", "", text)
+
+
+@pytest.mark.parametrize("lock", [BOOK, TEST], ids=lambda lock: lock.stem)
+def test_what_readers_and_tests_install_comes_with_digests(lock):
+    """Each pin goes on in the next line, and that is a digest."""
+    lines = lock.read_text().splitlines()
+    pins = [number for number, line in enumerate(lines) if "==" in line]
+    assert len(pins) == len(lines_of(lock)) > 10
+    for number in pins:
+        assert lines[number].endswith(" \\") and "--hash=sha256:" in lines[number + 1]
 
 
 def lines_of(path: Path) -> list[str]:
-    return [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    """The lines of a list of packages, without comments and digests."""
+    lines = path.read_text().splitlines()
+    return [line.removesuffix(" \\") for line in lines if line and line[0] not in "# "]
 
 
 def test_the_tests_lock_agrees_with_the_books():

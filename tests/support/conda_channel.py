@@ -38,8 +38,9 @@ class Channel(Quiet):
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The URL of a channel that has both Pythons, written into an empty folder. Skips where one of
-    them is missing and may be.
+    """The URL of a channel that has both Pythons, written into an empty folder.
+
+    Skips where one of them is missing and may be.
     """
     found = {each: interpreters.find(each) for each in interpreters.LAST_RELEASES}
     if missing := [each for each, place in found.items() if not place]:
@@ -59,8 +60,10 @@ def resolve(channel: str, file: Path) -> None:
 
 
 def write(folder: Path, pythons: dict[str, Path]) -> None:
-    """Write the channel. pythons: such as {"2.7": an interpreter}; each becomes a package, which
-    needs a second one, as those of conda-forge do.
+    """Write the channel.
+
+    pythons: such as {"2.7": an interpreter}; each becomes a package, which needs a second one, as
+    those of conda-forge do.
     """
     for subdir in ("linux-64", "osx-64", "noarch"):
         (folder / subdir).mkdir(parents=True)

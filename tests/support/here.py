@@ -62,8 +62,10 @@ def last_words(code: str) -> str:
 
 
 def eventually(condition: Callable[[], object], seconds: float = 120) -> bool:
-    """Whether a condition comes true. Generous: it is about order and leftovers, not about speed,
-    and a crowded machine may take a minute for what is done in a second.
+    """Whether a condition comes true.
+
+    Generous: it is about order and leftovers, not about speed, and a crowded machine may take a
+    minute for what is done in a second.
     """
     deadline = time.monotonic() + seconds
     while not condition():

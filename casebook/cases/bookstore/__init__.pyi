@@ -7,11 +7,11 @@ from casebook.cases.bookstore import quic as quic
 from casebook.cases.bookstore import readers as readers
 from casebook.cases.bookstore import stock as stock
 from casebook.cases.bookstore import store as store
-from casebook.cases.bookstore import visits as visits
+from casebook.cases.bookstore import timed_visits as timed_visits
 from casebook.cases.bookstore import witnesses as witnesses
 from casebook.cases.bookstore.store import open_store as open_store
-from casebook.cases.bookstore.visits import arrivals as arrivals
-from casebook.cases.bookstore.visits import cpu_of_both as cpu_of_both
-from casebook.cases.bookstore.visits import from_reference as from_reference
-from casebook.cases.bookstore.visits import one_slow as one_slow
-from casebook.cases.bookstore.visits import visit as visit
+from casebook.cases.bookstore.timed_visits import arrivals as arrivals
+from casebook.cases.bookstore.timed_visits import cpu_of_both as cpu_of_both
+from casebook.cases.bookstore.timed_visits import from_reference as from_reference
+from casebook.cases.bookstore.timed_visits import one_slow as one_slow
+from casebook.cases.bookstore.timed_visits import visit as visit

@@ -21,7 +21,7 @@ import pandas as pd
 
 from casebook.cases.bookstore import frames, quic
 from casebook.cases.bookstore.readers import H1, H2, SCRIPTS
-from casebook.cases.fetching.measure import measure
+from casebook.cases.fetching.runs import measure
 from casebook.cases.fetching.server import certificates
 from casebook.errors import RunFailed
 from casebook.laboratory import scripts
@@ -174,8 +174,9 @@ def _received(link: ssl.SSLSocket) -> bytes:
 
 
 def windows(greeting: bytes) -> dict[str, int]:
-    """Measure how wide a client opens the windows of a connection and of its first stream, from all
-    that it sent: preface and frames. Raises RunFailed if it asked for nothing.
+    """Measure how wide a client opens the windows of a connection and of its first stream.
+
+    greeting: all that it sent, preface and frames. Raises RunFailed if it asked for nothing.
     """
     stream = connection = OWN_WINDOW
     first, rest = None, greeting.removeprefix(frames.PREFACE)

@@ -19,7 +19,7 @@ from casebook.cases.bookstore import readers
 from casebook.cases.bookstore.clients import bare_h2
 from casebook.errors import UsageError, VisitFailed
 from casebook.laboratory import measurements
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 from casebook.words import LIVE
 
 #: The columns of `capture`.
@@ -57,11 +57,9 @@ def capture(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFra
     for path in paths:
         if not path.startswith("/"):
             raise UsageError(f"{path!r} is no path: it must begin with /")
-    if not paths or not 1 <= at_once <= readers.MOST_AT_ONCE:
-        raise UsageError(
-            f"{len(paths)} paths, {at_once} at once; choose at least one path, and 1 to "
-            f"{readers.MOST_AT_ONCE} at once"
-        )
+    if not paths:
+        raise UsageError("there are no paths; choose at least one")
+    check_range("at_once", at_once, 1, readers.MOST_AT_ONCE)
     try:
         replies, chunks = _overheard(store, paths, at_once)
     except bare_h2.LOST as error:
@@ -105,8 +103,9 @@ def _overheard(store, paths: list[str], at_once: int) -> tuple[list[bare_h2.Repl
 
 
 def parse(chunks: Sequence) -> pd.DataFrame:
-    """Return the frames in chunks of bytes, (seconds, "client" or "server", bytes), in order of
-    their last bytes; the client's begin with PREFACE.
+    """Return the frames in chunks of bytes, (seconds, "client" or "server", bytes).
+
+    They are in the order of their last bytes; the client's begin with PREFACE.
     """
     unread, rows = {"client": b"", "server": b""}, []
     for at_s, sender, data in chunks:

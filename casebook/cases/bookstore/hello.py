@@ -1,5 +1,6 @@
-"""The smallest site: a few lines of Twisted (SCRIPT), run as they are, with the log that they keep,
-and Twisted's own client (AGENT).
+"""The smallest site: a few lines of Twisted (SCRIPT), run as they are, with the log that they keep.
+
+And Twisted's own client (AGENT).
 
 with serve() as site:
     ...                        # any client: site.url, site.ca_file
@@ -32,8 +33,9 @@ _READY_S, _LOGGED_S, _CHECK_S = 60.0, 10.0, 0.02
 
 @dataclass(frozen=True)
 class Site(Server):
-    """A running site; a context manager that stops it. `url` is https://127.0.0.1:PORT, `ca_file`
-    the PEM file to trust.
+    """A running site; a context manager that stops it.
+
+    `url` is https://127.0.0.1:PORT, `ca_file` the PEM file to trust.
     """
 
     def log(self, requests: int = 0) -> list[str]:
@@ -48,10 +50,10 @@ class Site(Server):
 @for_readers
 def serve(stack: str = "twisted-today", without: str = "", script: Path = SCRIPT) -> Site:
     """Run a script in a stack's environment on a free port of 127.0.0.1, and wait until it serves.
-    It dies with this process.
 
-    without: a package that is to be as if it were not installed. script: SCRIPT or BOOKS. Raises
-    ServerFailed when it does not start, and what environments.ensure raises.
+    It dies with this process. without: a package that is to be as if it were not installed. script:
+    SCRIPT or BOOKS. Raises ServerFailed when it does not start, and what environments.ensure
+    raises.
     """
     site = opening.serving(stack, "listed_site.py", without=without, script=script)
     with site as (process, files):
@@ -61,8 +63,9 @@ def serve(stack: str = "twisted-today", without: str = "", script: Path = SCRIPT
 
 
 def asked_by_agent(server: Server, stack: str = "twisted-today") -> str:
-    """Return the protocol over which Twisted's own client gets the first page of a server, such as
-    "HTTP/1.1". Raises as programs.run.
+    """Return the protocol over which Twisted's own client gets a server's first page: "HTTP/1.1".
+
+    Raises as programs.run.
     """
     arguments = server.url + "/", str(server.ca_file)
     return programs.run(stack, AGENT.read_text(encoding="utf-8"), *arguments).strip()

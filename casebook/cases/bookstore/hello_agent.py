@@ -4,7 +4,7 @@ from twisted.internet import defer, ssl, task
 from twisted.web.client import Agent, BrowserLikePolicyForHTTPS
 
 
-async def ask(reactor, url, authority):
+async def fetch(reactor, url, authority):
     ca = ssl.Certificate.loadPEM(open(authority).read())
     trust = BrowserLikePolicyForHTTPS(ssl.trustRootFromCertificates([ca]))
     response = await Agent(reactor, trust).request(b"GET", url.encode())
@@ -12,4 +12,4 @@ async def ask(reactor, url, authority):
     print(f"{name.decode()}/{major}.{minor}")
 
 
-task.react(lambda r: defer.ensureDeferred(ask(r, *sys.argv[1:])))
+task.react(lambda r: defer.ensureDeferred(fetch(r, *sys.argv[1:])))

@@ -1,6 +1,6 @@
 """The article's loop, and one that takes whatever is complete: both to be read, and both run.
 
-    beside()                                                             # side by side
+    side_by_side()                                                             # side by side
     visits.arrivals("two-loops", n=100, order=["asked", "completed"])    # what each did
 
 They are functions of clients/two_loops.py, over one HTTP/2 connection of the bare client.
@@ -25,7 +25,7 @@ def source(loop: str) -> str:
     return ast.get_source_segment(text, readers.function(SCRIPT, loop)) or ""
 
 
-def beside() -> HTML:
+def side_by_side() -> HTML:
     """Show both loops side by side, under each other on a phone; lines that differ stand out."""
     codes = {loop: source(loop).splitlines() for loop in LOOPS}
     shared = set.intersection(*map(set, codes.values()))

@@ -25,14 +25,15 @@ SERVING = Path(__file__).parent / "serving"
 def serving(
     stack: str, script: str, nameless: bool = False, /, **options: Any
 ) -> Iterator[tuple[subprocess.Popen[bytes], Certificates]]:
-    """Run a script of SERVING in a stack's environment: its process, and the certificates that it
-    shows. Where the block fails, the process ends and the files go; otherwise both stay until the
-    owner ends them.
+    """Run a script of SERVING in a stack's environment: its process, and the certificates it shows.
+
+    If the block fails, the process ends and the files go; otherwise both stay until the owner ends
+    them. The process dies with this one.
 
     The script reads as JSON the options, folder, chain_file, key_file, books (the stock's file,
     unless the options name another) and backlog. What it writes to standard error stands in the
-    file `log` beside the certificates. nameless: the certificate has no subjectAltName. The process
-    dies with this one. Raises what environments.ensure raises.
+    file `log` beside the certificates. nameless: the certificate has no subjectAltName. Raises what
+    environments.ensure raises.
     """
     environment = environments.ensure(stacks.get(stack))
     with contextlib.ExitStack() as undo:

@@ -11,7 +11,7 @@ from typing import Any
 from casebook import stacks
 from casebook.errors import UsageError, VisitFailed
 from casebook.laboratory import scripts
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 from casebook.stacks import environments
 
 SCRIPTS = Path(__file__).parent / "clients"
@@ -32,12 +32,11 @@ PATIENCE_S = 20.0
 
 @dataclass(frozen=True)
 class Reader:
-    """A client: its name in words, the stack whose environment it runs in, its script, its library
-    and its protocol.
+    """A client: its name in words, its stack, its script, its library and its protocol.
 
-    many: how many requests it has open at a time on its one connection unless asked otherwise;
-    over HTTP/1.1 how many connections. most: the most of them that it can have (1: one request
-    after the other). orders: those of ORDERS that it can read in, its own first.
+    many: how many requests it has open at a time on its one connection unless asked otherwise; over
+    HTTP/1.1 how many connections. most: the most of them that it can have (1: one request after the
+    other). orders: those of ORDERS that it can read in, its own first.
     """
 
     title: str
@@ -98,9 +97,7 @@ OVER_QUIC = {
 
 
 def get(client: str) -> Reader:
-    """Return a client by name, of READERS, LOOPS or OVER_QUIC. Raises UsageError for an unknown
-    one.
-    """
+    """Return a client by name, of READERS, LOOPS or OVER_QUIC. Raises UsageError."""
     readers = READERS | LOOPS | OVER_QUIC
     if client not in readers:
         raise UsageError(f"there is no client {client!r}; choose: {', '.join(READERS)}")
@@ -144,8 +141,7 @@ def manner(client: str, order: str | None = None) -> Manner:
         raise UsageError(f"{client!r}: after the colon stands a whole number")
     many = int(number) if colon else reader.many
     parameter = "connections" if reader.protocol == H1 else "at_once"
-    if not 1 <= many <= reader.most:
-        raise UsageError(f"{name}: {parameter} is {many}; choose 1 to {reader.most}")
+    check_range(f"{name}: {parameter}", many, 1, reader.most)
     if order is not None and order not in reader.orders:
         raise UsageError(f"{name} reads in the order {' or '.join(reader.orders)}, not {order!r}")
     if many == 1:
@@ -160,10 +156,9 @@ def function(path: Path, name: str) -> ast.FunctionDef:
 
 
 def place(client: str) -> dict[str, Any]:
-    """Return where a client's `visit` stands: {"path", "lines": (first, last)}, as listings.file
-    takes it.
+    """Return where a client's `visit` stands, as listings.file takes it.
 
-    Raises UsageError for an unknown client.
+    {"path", "lines": (first, last)}. Raises UsageError for an unknown client.
     """
     path = SCRIPTS / f"{get(client).script}.py"
     node = function(path, "visit")

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
+from typing import Any, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from h2.settings import SettingCodes
@@ -24,7 +25,7 @@ from casebook.cases.bookstore.clients import bare_h2
 from casebook.cases.fetching.server import MAX_DELAY_S, certificates
 from casebook.cases.fetching.server.process import Server, first_line
 from casebook.errors import ServerFailed, UsageError
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 from casebook.stacks import Stack, digests, environments
 
 #: What serves: the stack whose environment it runs in, and the script.
@@ -60,16 +61,17 @@ class Store(Server):
     slow: dict[str, float | None]
 
     def cpu_s(self) -> float:
-        """Return user and system CPU seconds of the server's process since it began, its start
-        included: take differences.
+        """Return user and system CPU seconds of the server's process.
+
+        They count since it began, its start included: take differences.
         """
         return self._send("cpu")["cpu_s"]
 
     def counters(self) -> dict:
-        """Return what was asked since the start or the last reset: `connections` (that asked for
-        something), `requests`, `peak_streams` (the most requests that one connection had open at
-        once) and `protocols` (requests by "HTTP/1.1" and "HTTP/2").
+        """Return what was asked since the start or the last reset.
 
+        `connections` (that asked for something), `requests`, `peak_streams` (the most requests that
+        one connection had open at once) and `protocols` (requests by "HTTP/1.1" and "HTTP/2").
         Granian counts a request as open until its answer is known, Twisted until it is sent.
         """
         return self._send("counters")
@@ -79,38 +81,43 @@ class Store(Server):
         self._send("let_go")
 
 
+class Options(TypedDict, total=False):
+    """What a store can be asked for."""
+
+    #: Offer no HTTP/2.
+    http1_only: bool
+    #: Seconds before each book is answered; the list of ids never waits.
+    delay_s: float
+    #: Other seconds for some ids, and None for those that are held back until `Store.let_go`.
+    slow: Mapping[str, float | None] | None
+    #: The file that it reads its books from, once, before it serves.
+    books: Path
+    #: 0 for any free one.
+    port: int
+    #: One of LACKS.
+    lacks: str
+
+
+_USUAL: Options = {"http1_only": False, "delay_s": 0.0, "slow": None, "port": 0, "lacks": ""}
+
+
 @for_readers
-def open_store(
-    engine: str = "twisted",
-    http1_only: bool = False,
-    delay_s: float = 0.0,
-    slow: Mapping[str, float | None] | None = None,
-    *,
-    books: Path = stock.FILE,
-    port: int = 0,
-    lacks: str = "",
-    refuse: bool = True,
-) -> Store:
+def open_store(engine: str = "twisted", refuse: bool = True, **chosen: Unpack[Options]) -> Store:
     """Open a store on 127.0.0.1 and wait until it serves. It dies with this process.
 
-    engine: one of ENGINES. http1_only: offer no HTTP/2. delay_s: seconds before each book is
-    answered (the list of ids never waits); slow: other seconds for some ids, and None for those
-    that are held back until `Store.let_go`. books: the file that it reads its books from, once,
-    before it serves. port: 0 for any free one. lacks: one of LACKS. refuse: end a server that does
-    not speak HTTP/2 though it should.
+    engine: one of ENGINES. refuse: end a server that does not speak HTTP/2 though it should.
+    chosen: its options, if they are not as usual.
 
     Raises UsageError, ServerFailed when it does not start, and what environments.ensure raises.
     """
-    slow = dict(slow or {})
-    _check(engine, port, [delay_s, *slow.values()], slow, lacks)
-    names = lacks != "names"
-    options = dict(
-        http1_only=http1_only, lacks=lacks, port=port, delay_s=delay_s, slow=slow, books=books
-    )
+    options: dict[str, Any] = {**_USUAL, **chosen}
+    slow = options["slow"] = dict(options["slow"] or {})
+    _check(engine, options)
+    names = options["lacks"] != "names"
     with opening.serving(*ENGINES[engine], not names, **options) as (process, files):
         url = f"https://127.0.0.1:{_port(process, files.ca_file)}"
         protocol, tls, max_streams = _greet(url, files.ca_file, names)
-        if refuse and not http1_only and protocol != "h2":
+        if refuse and not options["http1_only"] and protocol != "h2":
             raise ServerFailed(_refusal(engine, protocol))
         store = Store(
             url,
@@ -120,7 +127,7 @@ def open_store(
             protocol=protocol or "http/1.1",
             tls=tls,
             max_streams=max_streams,
-            delay_s=delay_s,
+            delay_s=options["delay_s"],
             slow=slow,
         )
         store.reset()  # the greeting was no visit
@@ -128,9 +135,7 @@ def open_store(
 
 
 def stack_of(engine: str) -> Stack:
-    """Return the stack whose environment an engine runs in. Raises UsageError for an unknown
-    one.
-    """
+    """Return the stack whose environment an engine runs in. Raises UsageError."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine {engine!r}: choose {', '.join(ENGINES)}")
     return stacks.get(ENGINES[engine][0])
@@ -149,16 +154,17 @@ def fingerprint(engine: str) -> str:
     )
 
 
-def _check(engine: str, port: int, waits_s: list, slow: dict, lacks: str) -> None:
+def _check(engine: str, options: Mapping[str, Any]) -> None:
+    """Raise UsageError for what no store can be."""
     stack_of(engine)
-    if not 0 <= port <= 65535:
-        raise UsageError(f"port {port} is out of range: choose 1 to 65535, or 0 for any free one")
+    lacks, waits_s = options["lacks"], [options["delay_s"], *options["slow"].values()]
+    check_range("the port", options["port"], 0, 65535)
     if lacks not in LACKS:
         raise UsageError(f"a store cannot lack {lacks!r}: choose {', '.join(LACKS[1:])}")
     for seconds in waits_s:
-        if seconds is not None and not 0 <= seconds <= MAX_DELAY_S:
-            raise UsageError(f"the delay is {seconds:g} s; choose 0 to {MAX_DELAY_S:g}")
-    if unknown := {*slow} - {*stock.ids()}:
+        if seconds is not None:
+            check_range("the delay", seconds, 0, MAX_DELAY_S, " s")
+    if unknown := {*options["slow"]} - {*stock.ids()}:
         raise UsageError(f"there is no book {min(unknown)!r} in the stock")
     if engine == "granian" and lacks in ("h2", "alpn"):
         raise UsageError("Granian cannot be made to fail so: choose twisted or twisted-16.3")
@@ -176,11 +182,11 @@ def _port(process, ca_file: Path) -> int:
 
 
 def _greet(url: str, ca_file: Path, named: bool) -> tuple[str | None, str, int | None]:
-    """Return what the server chooses of "h2" and "http/1.1" (None: nothing), the version of TLS,
-    and over h2 the most requests that a connection may have open (None: no limit).
+    """Return what the server chooses of "h2" and "http/1.1", the version of TLS, and its streams.
 
-    named: the certificate is for this address. Raises ServerFailed when the server cannot be
-    trusted, or does not speak what it chose.
+    None: it chose nothing. Streams: over h2, the most requests that a connection may have open
+    (None: no limit). named: the certificate is for this address. Raises ServerFailed when the
+    server cannot be trusted, or does not speak what it chose.
     """
     context = ssl.create_default_context(cafile=ca_file)
     context.check_hostname = named

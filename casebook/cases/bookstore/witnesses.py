@@ -65,12 +65,13 @@ def find(name: str) -> str | None:
 
 
 def h2load(store, n: int | None = None, protocol: str = "h2") -> dict | None:
-    """Fetch n books (None: all) over one connection, as fast as h2load can; no list is fetched, no
-    certificate verified and no body compared.
+    """Fetch n books (None: all) over one connection, as fast as h2load can.
 
-    protocol: "h2", with 100 requests open at a time, or "http/1.1". Returns {"protocol", "books",
-    "body_bytes" (of all bodies together), "wall_s"}. Raises VisitFailed when it brought less, or
-    over another protocol.
+    No list is fetched, no certificate verified and no body compared. protocol: "h2", with 100
+    requests open at a time, or "http/1.1".
+
+    Returns {"protocol", "books", "body_bytes" (of all bodies together), "wall_s"}. Raises
+    VisitFailed when it brought less, or over another protocol.
     """
     path = find("h2load")
     if path is None:
@@ -102,11 +103,10 @@ def h2load(store, n: int | None = None, protocol: str = "h2") -> dict | None:
 
 @rounds.takes_until
 def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
-    """Measure what n books cost the server when h2load asks for them: a row a visit, columns
-    VISIT_COLUMNS.
+    """Measure what n books cost the server when h2load asks for them: columns VISIT_COLUMNS.
 
-    Over one connection to Twisted of either protocol, in turns. repeats, until, looks: as for
-    visits.visit. Empty where h2load is not installed. Raises as `h2load`, and what
+    A row a visit, over one connection to Twisted of either protocol, in turns. repeats, until,
+    looks: as for timed_visits.visit. Empty if h2load is not installed. Raises as `h2load`, and what
     store.open_store raises.
     """
     if find("h2load") is None:

@@ -1,6 +1,6 @@
 from casebook.cases.certificates import complaints as complaints
+from casebook.cases.certificates import connection_costs as connection_costs
 from casebook.cases.certificates import counts as counts
-from casebook.cases.certificates import handshakes as handshakes
 from casebook.cases.certificates import in_threads as in_threads
 from casebook.cases.certificates import loading as loading
 from casebook.cases.certificates import reading as reading

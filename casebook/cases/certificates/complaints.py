@@ -43,9 +43,11 @@ COMPLAINTS = {"first": 5, "hosts": 10, "names": 1, "dropped": 10, "proxies": 3, 
 
 
 def _get(label: str, url: str, session: str | None = "one", via=None, cert=None, drop=None) -> dict:
-    """Return one GET, as the probe reads it. label: what to call it. session: the name of the
-    requests.Session to ask with; None: requests.get. via: a proxy's URL. cert: a client
-    certificate's path. drop: the reception at which all idle connections are closed before.
+    """Return one GET, as the probe reads it.
+
+    label: what to call it. session: the name of the requests.Session to ask with; None:
+    requests.get. via: a proxy's URL. cert: a client certificate's path. drop: the reception at
+    which all idle connections are closed before.
     """
     return dict(what=label, url=url, session=session, via=via, cert=cert, drop=drop)
 
@@ -141,9 +143,10 @@ _COMPLAINTS = Experiment(
 
 
 def totals(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add up all requests of each stack and complaint, and its import: columns stack, complaint,
-    requests, connections, contexts, loads (of certificates, by the requests), loads_before (by the
-    import), source, measured_at.
+    """Add up all requests of each stack and complaint, and its import.
+
+    Columns stack, complaint, requests, connections, contexts, loads (of certificates, by the
+    requests), loads_before (by the import), source, measured_at.
     """
     of_imports, keys = frame["step"] == 0, ["stack", "complaint"]
     groups = frame.assign(

@@ -42,11 +42,10 @@ class _OnTwoCores(Question):
 
 
 def on_two_cores(question: Question) -> Question:
-    """Return the same question, of the rounds in which two cores were free. If these are fewer than
-    half, and too few for an interval, its outcome is not-here; if a machine has two and was busy,
-    more rounds may come.
+    """Return the same question, of the rounds in which two cores were free.
 
-    What tells it is COMPUTING, which has to be among the tasks of one stack in the same rounds. It
-    has no part in what is asked.
+    If these are fewer than half, and too few for an interval, its outcome is not-here; if a machine
+    has two and was busy, more rounds may come. What tells it is COMPUTING, which has to be among
+    the tasks of one stack in the same rounds. It has no part in what is asked.
     """
     return _OnTwoCores(question.values, question.window)

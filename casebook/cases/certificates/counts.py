@@ -76,7 +76,7 @@ def _lacks() -> str:
     return "" if is_installed else "instructions are counted by valgrind (Debian: valgrind)"
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(_: Asked, answer: dict[str, Any]) -> dict[str, Any]:
     openssl = answer["openssl"]
     release = " ".join(openssl.split()[:2])
     return {"openssl": openssl, "release": release, "instructions": answer["instructions"]}

@@ -72,6 +72,7 @@ class Hosts(contextlib.AbstractContextManager):
 
     @property
     def heard(self) -> list[str]:
+        """Return the request lines that the proxies got."""
         return [line for tunnel in self._tunnels for line in tunnel.heard]
 
     def client_certificate(self, name: str) -> str:
@@ -116,6 +117,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__exit__(*exception)
 
     def finish_request(self, request, client_address):
+        """Shake hands in the connection's own thread, and answer it."""
         request.settimeout(PATIENCE_S)
         request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # A client that does not trust us, or hangs up, has the right to.
@@ -143,6 +145,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):
+        """Write nothing."""
         pass
 
     def answer(self, content: dict, status: int = 200, **headers: str) -> None:
@@ -160,9 +163,10 @@ class Page(Handler):
     """Every page says whose certificate was shown; the connection is kept."""
 
     def do_GET(self):
-        self.answer({"shown": self.shown()})
+        """Say whose certificate was shown."""
+        self.answer({"shown": self.common_name()})
 
-    def shown(self) -> str:
+    def common_name(self) -> str:
         """Return the common name of the client's certificate, or NOBODY."""
         certificate = self.connection.getpeercert() or {"subject": ()}
         parts = dict(pair for group in certificate["subject"] for pair in group)
@@ -183,10 +187,12 @@ class Tunnel(Handler):
     """A proxy: opens a tunnel for CONNECT, and passes on what comes from either end."""
 
     def parse_request(self):
+        """Note a request, and read it."""
         self.server.heard.append(self.raw_requestline.decode("latin-1").strip())
         return super().parse_request()
 
     def do_CONNECT(self):
+        """Open a tunnel, and pass on what comes from either end."""
         self.close_connection = True
         host, _, port = self.path.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as upstream:

@@ -1,5 +1,6 @@
-"""What it costs to load a bundle of certificates, in any stack: processor time, wall time, locks
-taken, and whether other threads can run meanwhile.
+"""What it costs to load a bundle of certificates, in any stack.
+
+Processor time, wall time, locks taken, and whether other threads can run meanwhile.
 
     sizes = [Task(certificates=k) for k in (0, 1, 10, 50, None)]
     frame = measure("stage-1-today", sizes)
@@ -25,6 +26,7 @@ from casebook.errors import CasebookError, RunFailed, UsageError
 from casebook.laboratory import elsewhere, measurements, rounds
 from casebook.laboratory.experiment import Asked, Experiment, in_rounds
 from casebook.laboratory.rounds import as_list
+from casebook.mistakes import check_range
 from casebook.stacks import commands, digests
 
 WAYS = ("file", "default", "compute")
@@ -69,17 +71,17 @@ class Task:
             raise UsageError(f"the way is {self.way!r}; choose one of: {', '.join(WAYS)}")
         if self.preload not in PRELOADS:
             raise UsageError(f"{self.preload!r} is not preloaded: choose {APART} or {COUNTER}")
-        if not 0 <= (self.certificates or 0) <= total:
-            raise UsageError(f"certificates is {self.certificates}; certifi has {total}")
-        if not 1 <= self.copies <= 100 or not 1 <= self.loads <= 10_000:
-            raise UsageError(f"choose 1 to 100 copies and 1 to 10000 loads, not as in {self}")
-        if min(self.threads, self.processes) != 1 or not 1 <= workers <= 100:
-            raise UsageError(f"choose 1 to 100 threads or processes, one of the two: {self}")
+        check_range("certificates", self.certificates or 0, 0, total)
+        check_range("copies", self.copies, 1, 100)
+        check_range("loads", self.loads, 1, 10_000)
+        check_range("threads or processes", workers, 1, 100)
+        if min(self.threads, self.processes) != 1:
+            raise UsageError(f"choose threads or processes, one of the two: {self}")
         if self.loads % workers:
             raise UsageError(f"{self.loads} loads cannot be shared evenly by {workers}")
 
     @property
-    def how(self) -> str:
+    def manner(self) -> str:
         """Describe who takes the loads, in words."""
         text = f"{self.threads} threads" if self.threads > 1 else "one thread"
         if self.processes > 1:
@@ -159,8 +161,7 @@ def measure(
     Raises UsageError, and what Experiment.measure raises.
     """
     repeats = rounds.numbers(repeats)
-    if not 1 <= len(repeats) <= 1000:
-        raise UsageError(f"repeats is {len(repeats)}; choose 1 to 1000")
+    check_range("repeats", len(repeats), 1, 1000)
     by_stack = (
         tasks if isinstance(tasks, Mapping) else dict.fromkeys(as_list(names), as_list(tasks))
     )
@@ -178,8 +179,9 @@ def measure(
 def _process(
     name: str, tasks: list[Task], preload: str, folder: Path
 ) -> tuple[Experiment, str, Asked]:
-    """Return a stack's tasks for one process, with the same library preloaded, as `in_rounds` takes
-    them. Bundles and the library are written into the folder.
+    """Return a stack's tasks for one process, as `in_rounds` takes them.
+
+    They have the same library preloaded. Bundles and the library are written into the folder.
     """
     parameters = {"tasks": [asdict(task) for task in tasks]}
     made_of: list[Path | measurements.Using] = [Path(__file__), trust.dependency()]
@@ -219,8 +221,10 @@ def _source(preload: str) -> Path:
 
 
 def compiled(preload: str, folder: Path) -> dict[str, str] | None:
-    """Return the environment variables that preload a library, which is compiled into a folder if
-    it is not there. None if that cannot be done: it takes Linux and a C compiler.
+    """Return the environment variables that preload a library.
+
+    It is compiled into a folder if it is not there. None if that cannot be done: it takes Linux and
+    a C compiler.
     """
     if not preload:
         return {}
@@ -259,7 +263,7 @@ def _of_task(task: Task, result: dict[str, Any]) -> dict[str, Any]:
         "asked": task.certificates,
         "way": task.does,
         "certificates": result["certificates"],
-        "how": task.how,
+        "how": task.manner,
         "contexts": task.loads if forked else result["contexts"],
         "loads": None if forked else result["loads"],
         "wall_ms": of_each("wall_s", 1000),

@@ -1,5 +1,6 @@
-"""Who reads the bundle of certificates, and how often: the kernel's count, for clients whose TLS is
-not Python's.
+"""Who reads the bundle of certificates, and how often: the kernel's count.
+
+It is for clients whose TLS is not Python's.
 
     reading.bundles("curl-cffi-today", "curl_cffi")      # [10, 23]
 """

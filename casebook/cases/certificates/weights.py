@@ -21,10 +21,11 @@ import pandas as pd
 from casebook import places
 from casebook.cases.certificates.loading import Task
 from casebook.cases.fetching import trust
-from casebook.errors import RunFailed, UsageError
+from casebook.errors import RunFailed
 from casebook.laboratory import measurements, scripts
 from casebook.laboratory.experiment import Asked, Experiment, in_rounds
 from casebook.laboratory.rounds import as_list
+from casebook.mistakes import check_range
 from casebook.stacks.environments import Environment
 
 STEPS = ["before", "made", "freed", "trimmed", "one", "again"]
@@ -65,14 +66,15 @@ def measure(
     Raises UsageError, what Experiment.measure raises, and RunFailed also where MANY contexts or
     more would take more than half of the memory that is free.
     """
-    if not all(1 <= number <= 1000 for number in as_list(contexts)) or not 0 <= loads <= 1000:
-        raise UsageError(f"choose 1 to 1000 contexts and 0 to 1000 loads: {contexts}, {loads}")
+    for count in as_list(contexts):
+        check_range("contexts", count, 1, 1000)
+    check_range("loads", loads, 0, 1000)
     sizes = [certificates] if certificates is None else as_list(certificates)
     variants: list[tuple[Experiment, str, Asked]] = []
     for name, size, count in product(as_list(names), sizes, as_list(contexts)):
         weighed = _WEIGHTS
         if count >= MANY:
-            rss_kib = each(measure(name, size, 10, 0))["rss"].iloc[0]
+            rss_kib = per_context(measure(name, size, 10, 0))["rss"].iloc[0]
             weighed = replace(_WEIGHTS, ask=partial(_run_probe, each_kib=rss_kib))
         variants.append((weighed, name, {"certificates": size, "contexts": count, "loads": loads}))
     return in_rounds(variants, 1, "weighing contexts").reindex(columns=COLUMNS)
@@ -138,17 +140,19 @@ def free_mib() -> float:
 def many(name: str, contexts: int) -> tuple[pd.DataFrame, str]:
     """Make very many contexts in a process of a stack, and twenty in another one.
 
-    contexts: up to 1000. Returns rows as of `each`, of the twenty first; and why they could not be
-    made here, "" where they were: then there is the row of the twenty alone.
+    contexts: up to 1000. Returns rows as of `per_context`, of the twenty first; and why they could
+    not be made here, "" if they were: otherwise there is the row of the twenty alone.
     """
     twenty = measure(name, contexts=20, loads=0)
     try:
-        return each(pd.concat([twenty, measure(name, contexts=contexts, loads=0)])), not_here()
+        return per_context(
+            pd.concat([twenty, measure(name, contexts=contexts, loads=0)])
+        ), not_here()
     except RunFailed as error:
-        return each(twenty), str(error)
+        return per_context(twenty), str(error)
 
 
-def each(frame: pd.DataFrame) -> pd.DataFrame:
+def per_context(frame: pd.DataFrame) -> pd.DataFrame:
     """Return what one context weighs, a row for each stack and size.
 
     frame: as of `measure`. Returns stack, openssl, certificates, contexts, and in KiB: in_use

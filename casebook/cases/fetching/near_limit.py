@@ -23,8 +23,8 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.cases.fetching import run_record, server, trust
 from casebook.cases.fetching.bench import Bench, lab_server
-from casebook.cases.fetching.measure import check_parameters
 from casebook.cases.fetching.run_record import Run
+from casebook.cases.fetching.runs import check_parameters
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
 from casebook.laboratory import elsewhere, measurements, reference, rounds
 from casebook.laboratory.rounds import as_list, in_turns

@@ -13,7 +13,7 @@ import pandas as pd
 
 from casebook.cases.fetching import trust as trusts
 from casebook.errors import UsageError
-from casebook.laboratory import elsewhere, machines, measurements, reference
+from casebook.laboratory import elsewhere, machine_files, measurements, reference
 
 _COLUMNS = {
     "profile": ["file", "line", "function", "calls", "tottime_s", "cumtime_s", "pcalls"],
@@ -123,7 +123,7 @@ def _can_be_shown(observation: Observation) -> bool:
         as_stats(observation)
     return (
         all(isinstance(text, str) for text in texts)
-        and all(map(machines.is_number, beats))
+        and all(map(machine_files.is_number, beats))
         and all(
             pd.api.types.is_numeric_dtype(frame[name]) for name in numbers.get(observation.kind, ())
         )

@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 
 from casebook.cases.fetching import analysis, run_record, server
-from casebook.cases.fetching.measure import measure_runs
 from casebook.cases.fetching.modes import QUICK
-from casebook.laboratory import elsewhere, machines, measurements
+from casebook.cases.fetching.runs import measure_runs
+from casebook.laboratory import elsewhere, machine_files, measurements
 from casebook.laboratory.rounds import in_turns
 
 KNOWN = {"stage-2-py37": analysis.SERIAL, "stage-1-py37": analysis.CONCURRENT}
@@ -77,7 +77,7 @@ def _under_load(answer: dict[str, Any]) -> list[dict[str, Any]]:
     rows = []
     for row in elsewhere.plain_rows(answer, _STORED):
         figures = [row[name] for name in ("n", "delay_s", "wall_s", "counters_peak_in_flight")]
-        if row["stack"] in KNOWN and all(map(machines.is_number, figures)) and figures[2] > 0:
+        if row["stack"] in KNOWN and all(map(machine_files.is_number, figures)) and figures[2] > 0:
             derived = {
                 "known": KNOWN[row["stack"]],
                 "effective_concurrency": analysis.effective_concurrency(*figures[:3]),

@@ -12,9 +12,9 @@ import pandas as pd
 from casebook import places
 from casebook.cases.handshakes import server
 from casebook.cases.handshakes.server import SlowToShakeHands
-from casebook.errors import RunFailed, UsageError
+from casebook.errors import RunFailed
 from casebook.laboratory.experiment import Asked, Experiment
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
 
@@ -43,11 +43,9 @@ def measure(
     Experiment.measure adds. It is a matter of chance: that none died proves nothing. Raises
     UsageError, RunFailed if a process ended in another way, and what Experiment.measure raises.
     """
-    if not (1 <= threads <= 100 and 1 <= contexts <= 1000 and 1 <= wraps <= 10_000):
-        raise UsageError(
-            "choose 1 to 100 threads, 1 to 1000 contexts and 1 to 10000 wraps, not "
-            f"{threads}, {contexts}, {wraps}"
-        )
+    check_range("threads", threads, 1, 100)
+    check_range("contexts", contexts, 1, 1000)
+    check_range("wraps", wraps, 1, 10_000)
     questions, processes = (
         [{"threads": threads, "contexts": contexts, "wraps": wraps}],
         pd.DataFrame(),
@@ -60,7 +58,7 @@ def measure(
     return processes
 
 
-def counted(processes: pd.DataFrame) -> pd.DataFrame:
+def count_deaths(processes: pd.DataFrame) -> pd.DataFrame:
     """Count how many processes of each stack a signal ended, and which signal.
 
     processes: rows of `measure`. Returns one row per stack, columns COUNTED.
@@ -94,7 +92,7 @@ def _run_process(environment: Environment, parameters: Asked) -> dict[str, Any]:
 
 _CRASHES = Experiment(
     Path(__file__).parent / "probes" / "wrap_together.py",
-    lambda parameters, answer: {name: answer[name] for name in ("signal", "openssl")},
+    lambda _, answer: {name: answer[name] for name in ("signal", "openssl")},
     made_of=(Path(__file__), *digests.files(server)),
     beside=(places.PROBES,),
     ask=_run_process,

@@ -104,6 +104,7 @@ class SlowToShakeHands(http.server.ThreadingHTTPServer):
         }
 
     def finish_request(self, request, client_address) -> None:
+        """Wait, shake hands, and answer."""
         request.settimeout(PATIENCE_S)
         request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # A client that does not trust us, or hangs up, has the right to.

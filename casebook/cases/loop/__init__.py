@@ -1,6 +1,6 @@
 """Clients that an event loop makes, and the certificates that they load while everybody waits.
 
-What chapters use: `measure`, `timeline` and WAYS (of `clients`).
+What chapters use: `measure`, `timeline` and WAYS (of `client_tasks`).
 """
 
 from casebook import face

@@ -1,3 +1,3 @@
-from casebook.cases.loop.clients import WAYS as WAYS
-from casebook.cases.loop.clients import measure as measure
-from casebook.cases.loop.clients import timeline as timeline
+from casebook.cases.loop.client_tasks import WAYS as WAYS
+from casebook.cases.loop.client_tasks import measure as measure
+from casebook.cases.loop.client_tasks import timeline as timeline

@@ -1,7 +1,7 @@
 """How many machines a job takes: a model of what it costs, measured, and what others published.
 
     costs = fitted(curve, pages, waits)
-    seconds(costs, 10_000, size=25, workers=2)          # of a job on this machine
+    seconds(costs, Job(pages=10_000, size=25))     # of a job on this machine
     at_scale(costs, [1e6, 1e8, 1e9], hours=24)
 
 The law: a page costs `page_ms` of CPU, a batch `task_ms` more, which its pages share, and a
@@ -14,8 +14,8 @@ threads are that have a task (`distributed.worker.profile.interval`), the longer
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypedDict, Unpack
 
 import pandas as pd
 
@@ -156,57 +156,67 @@ def _second_ms(costs: Mapping[str, float], workers: Any, threads: Any) -> Any:
 
 
 def loads_ms(runs: pd.DataFrame, load_ms: float) -> pd.Series:
-    """Return what the loads of cured runs (of jobs.measure) took of each page: one for a process
-    that had not loaded before, by their count.
+    """Return what the loads of cured runs (of jobs.measure) took of each page.
+
+    One load for a process that had not loaded before, by their count.
     """
     return runs["loads"] * load_ms / runs["pages"]
 
 
 def said_ms(costs: Costs, run: Mapping[str, Any], took_s: float) -> float:
-    """Return the CPU for a page, of workers and engine, that the model says of a row of
-    jobs.measure: the loads of its processes are in it, and the seconds that it takes.
+    """Return the CPU for a page, of workers and engine, that the model says of a run.
+
+    run: a row of jobs.measure. The loads of its processes are in it, and the seconds that it takes.
     """
     of_loads = loads_ms(pd.DataFrame([run]), costs.load_ms)[0] if run["cured"] else 0.0
     of_seconds = costs.second_ms(run["workers"], run["threads"]) * took_s / run["pages"]
     return costs.cpu_ms(run["size"], run["cured"]) + of_loads + of_seconds
 
 
-def _said_s(costs: Costs, run: Mapping[str, Any]) -> float:
-    return seconds(
-        costs, run["pages"], size=run["size"], cured=run["cured"], delay_s=run["delay_s"],
-        workers=run["workers"], threads=run["threads"], cores=run["cores"],
-    )  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job on one machine, whose server runs on the same cores: columns of jobs.measure.
 
-
-def seconds(
-    costs: Costs, pages: float, *, size: float = 100, cured: bool = True, delay_s: float = 0.0,
-    workers: int = 2, threads: int = 1, cores: int = 2,
-) -> float:  # fmt: skip
-    """Return how long a job takes on one machine, whose server runs on the same cores: the longest
-    of what the cores, the workers and the scheduler (a process of Python uses one core) and the
-    waiting take. A batch is
-    a connection, and its pages wait one after the other; so many batches wait side by side as
-    there are threads, and the last of them may be alone.
+    size: pages of a batch. threads: of each worker.
     """
-    client, server = costs.cpu_ms(size, cured), costs.server_cpu_ms(size)
-    turns = math.ceil(pages / size / (workers * threads))
-    in_turn_s = size * (delay_s + (client + server) / 1000)
+
+    pages: float
+    size: float = 100
+    cured: bool = True
+    delay_s: float = 0.0
+    workers: int = 2
+    threads: int = 1
+    cores: float = 2
+
+
+def seconds(costs: Costs, job: Job) -> float:
+    """Return how long a job takes on one machine.
+
+    It is the longest of what the cores, the workers and the scheduler (a process of Python uses one
+    core) and the waiting take. A batch is a connection, and its pages wait one after the other; as
+    many batches wait side by side as there are threads, and the last of them may be alone.
+    """
+    client, server = costs.cpu_ms(job.size, job.cured), costs.server_cpu_ms(job.size)
+    turns = math.ceil(job.pages / job.size / (job.workers * job.threads))
+    in_turn_s = job.size * (job.delay_s + (client + server) / 1000)
     return max(
-        pages * (client + server) / 1000 / cores,
-        pages * client / 1000 / workers,
-        pages / size * costs.engine_task_ms / 1000,
+        job.pages * (client + server) / 1000 / job.cores,
+        job.pages * client / 1000 / job.workers,
+        job.pages / job.size * costs.engine_task_ms / 1000,
         turns * in_turn_s,
     )
 
 
 def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
-    """Runs of jobs.measure beside what the model says of each.
+    """Compare runs of jobs.measure with what the model says of each.
 
     Returns the rows, and said_ms and said_s: CPU for a page and the time of the whole job, as they
     would be said before it; off: the CPU that was measured, divided by said_ms.
     """
     rows = runs.to_dict("records")
-    predicted_s = [_said_s(costs, run) for run in rows]
+    names = [field.name for field in fields(Job)]
+    jobs = [Job(**{name: run[name] for name in names}) for run in rows]
+    predicted_s = [seconds(costs, job) for job in jobs]
     predicted_ms = [
         said_ms(costs, run, wall_s) for run, wall_s in zip(rows, predicted_s, strict=True)
     ]
@@ -217,13 +227,17 @@ def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
 def off(
     job: str, basis: Iterable[str], pages: pd.DataFrame, waits: pd.DataFrame, **bounds: Any
 ) -> Question:
-    """Ask how far the model is off for a job of jobs.measure: the CPU of workers and engine that a
-    page took, divided by what the model says, in each round; 1 is not at all.
+    """Ask how far the model is off for a job of jobs.measure, in each round; 1 is not at all.
 
-    job: what it is called. basis: the jobs of the same round that the costs are found from, as in
-    fitted: what a page costs changes with what else a machine does, by half within minutes. The
-    model is told how long the job took, for the same reason. pages, waits: as for fitted. bounds:
-    of the window: above=, below=, or between=(low, high).
+    That is the CPU of workers and engine that a page took, divided by what the model says.
+
+    Parameters:
+        job: what it is called.
+        basis: the jobs of the same round that the costs are found from, as in fitted: what a page
+            costs changes with what else a machine does, by half within minutes. The model is told
+            how long the job took, for the same reason.
+        pages, waits: as for fitted.
+        bounds: of the window: above=, below=, or between=(low, high).
     """
     basis = list(basis)
 
@@ -238,23 +252,55 @@ def off(
     return Question(values, window(**bounds))
 
 
+class Fleet(TypedDict, total=False):
+    """The machines of a large job."""
+
+    #: Within which it has to be done: 24 by default.
+    hours: float
+    #: Of each machine, all of them busy: 16 by default.
+    cores: int
+    dollars_per_core_hour: float
+
+
+class Scale(TypedDict):
+    """The columns of `at_scale`."""
+
+    pages: float
+    #: Of WAYS.
+    way: str
+    #: CPU of a page.
+    cpu_ms: float
+    core_hours: float
+    machines: int
+    schedulers: int
+    dollars: float
+    #: Of a machine with a worker on each core.
+    memory_gib: float
+
+
 def at_scale(
     costs: Costs, pages: Iterable[float], *, size: float = 100, kept: float = 1,
-    hours: float = 24, cores: int = 16, dollars_per_core_hour: float = 0.0, other_ms: float = 0.0,
+    other_ms: float = 0.0, **fleet: Unpack[Fleet],
 ) -> pd.DataFrame:  # fmt: skip
     """Return machines and money for jobs that this machine cannot run, stock and cured.
 
-    size: pages of a batch; kept: pages of a connection. hours: within which it has to be done;
-    cores: of each machine, all of them busy; other_ms: CPU for a page that is none of ours, such as
-    parsing. What a second costs a worker, a few hundredths of its core, is left out. The servers
-    are somebody else's, and so is the network: where it is the limit, it takes more machines.
-    A scheduler hands out so many tasks and no more, so a large job takes several, each with workers
-    and hosts of its own. What hundreds of workers cost a scheduler is not measured, and left out.
+    Parameters:
+        costs: as `fitted` returns them.
+        pages: of each job.
+        size: pages of a batch.
+        kept: pages of a connection.
+        other_ms: CPU for a page that is none of ours, such as parsing.
+        fleet: what machines there are.
 
-    Returns one row per size of the job and cure: pages, way, cpu_ms of a page, core_hours,
-    machines, schedulers, dollars, memory_gib of a machine with a worker on each core.
+    What a second costs a worker, a few hundredths of its core, is left out. The servers are
+    somebody else's, and so is the network: if it is the limit, it takes more machines. A scheduler
+    hands out a number of tasks and no more, so a large job takes several, each with workers and
+    hosts of its own. What hundreds of workers cost a scheduler is not measured, and left out.
+
+    Returns a row a job and cure: the columns of Scale.
     """
-    rows = []
+    hours, cores = fleet.get("hours", 24), fleet.get("cores", 16)
+    rows: list[Scale] = []
     for count in pages:
         for cured in (False, True):
             ms = costs.cpu_ms(size, cured, kept) + other_ms
@@ -263,7 +309,7 @@ def at_scale(
                 "pages": count, "way": WAYS[cured], "cpu_ms": ms, "core_hours": core_hours,
                 "machines": math.ceil(core_hours / hours / cores),
                 "schedulers": math.ceil(count / size / tasks_per_s(costs) / 3600 / hours),
-                "dollars": core_hours * dollars_per_core_hour,
+                "dollars": core_hours * fleet.get("dollars_per_core_hour", 0.0),
                 "memory_gib": cores * costs.memory_mib / 1024,
             })  # fmt: skip
     return pd.DataFrame(rows)
@@ -278,16 +324,28 @@ def tasks_per_s(costs: Costs) -> float:
 WAYS = {False: "a load for each connection", True: "one context"}
 
 
-def functions(
-    costs: Costs, pages: float, *, size: float = 100, kept: float = 1, within_s: float = 900,
-    at_once: int = 1000, delay_s: float = 0.1,
-) -> pd.DataFrame:  # fmt: skip
-    """Return how many functions, stopped after `within_s` seconds, a job takes, with one core and
-    as many connections as keep it busy each; and how long, if `at_once` of them may run.
+class Functions(TypedDict, total=False):
+    """How functions that somebody else runs are limited."""
 
-    Returns rows stock and cured: way, pages_each (until it is stopped), functions, turns, minutes;
-    connections, how many each has to wait on at once; one_by_one, pages with a single connection.
+    #: After which one is stopped: 900 by default.
+    within_s: float
+    #: How many may run: 1,000 by default.
+    at_once: int
+    #: That a page waits for its answer: 0.1 by default.
+    delay_s: float
+
+
+def functions(
+    costs: Costs, pages: float, *, size: float = 100, kept: float = 1, **limits: Unpack[Functions]
+) -> pd.DataFrame:
+    """Return how many functions, each with one core, a job takes, stock and cured.
+
+    Each function has as many connections as keep it busy. Columns way; pages_each (until it is
+    stopped), functions, turns and minutes; connections, how many each has to wait on at once;
+    one_by_one, pages with a single connection.
     """
+    within_s, at_once = limits.get("within_s", 900), limits.get("at_once", 1000)
+    delay_s = limits.get("delay_s", 0.1)
     rows = []
     for cured in (False, True):
         ms = costs.cpu_ms(size, cured, kept)
@@ -305,8 +363,10 @@ def functions(
 
 @dataclass(frozen=True)
 class Published:
-    """What others say of a job of theirs. cores: of a machine, as sold (0: not said); dollars: NaN
-    where not said; source: its entry in the bibliography.
+    """What others say of a job of theirs.
+
+    cores: of a machine, as sold (0: not said); dollars: NaN if not said; source: its entry in the
+    bibliography.
     """
 
     name: str

@@ -6,7 +6,7 @@ frame = measure(["requests-stock", "requests-cured"], kept=[True, False], n=60)
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pandas as pd
 
@@ -19,6 +19,7 @@ from casebook.laboratory import rounds
 from casebook.laboratory.experiment import Asked, Experiment
 from casebook.laboratory.measurements import Using
 from casebook.laboratory.rounds import as_list
+from casebook.mistakes import check_range
 from casebook.stacks import digests, environments
 
 #: What fetches, as the probe calls it -> as pages do.
@@ -37,6 +38,32 @@ CHAINS = {"ecdsa": "one certificate, ECDSA", "rsa": "three certificates, RSA"}
 KEPT, NEW = "one connection for all pages", "a new connection for each page"
 
 
+class PageCost(TypedDict):
+    """The columns of `measure`: CPU in milliseconds for a page."""
+
+    way: str
+    kept: bool
+    #: "way, kept" or "way, new"; and both in words.
+    case: str
+    how: str
+    over: str
+    n: int
+    repeat: int
+    #: Of the client, and its parts.
+    cpu_ms: float
+    load_ms: float
+    handshake_ms: float
+    rest_ms: float
+    #: Not CPU: from the first request to the last page.
+    wall_ms: float
+    server_cpu_ms: float
+    loads: int
+    handshakes: int
+    #: By the server's count.
+    connections: int
+    openssl: str | None
+
+
 @rounds.takes_until
 def measure(
     ways: str | Iterable[str] = OF_PYTHON,
@@ -46,35 +73,36 @@ def measure(
     chain: str = "ecdsa",
     by: Experiment | None = None,
 ) -> pd.DataFrame:
-    """Fetch n pages one after the other, in turns. The page itself costs the server, whose CPU is
-    counted apart.
+    """Fetch n pages one after the other, in turns.
 
-    ways: of WAYS, `go` alone: where there is no Go on the PATH, a machine that had it stands in;
-    where there is none either, the frame is empty, unless CASEBOOK_REQUIRE names go.
-    kept: over one connection (True), over one each (False), or both. chain: of CHAINS. until,
-    looks: what is to be decided (casebook/laboratory/rounds.py). by: PAGES, where a caller knows
-    more of when they can run here.
+    The page itself costs the server, whose CPU is counted apart.
 
-    Returns one row per way, kept and round: way, kept, case ("way, kept" or "way, new"), how and
-    over (for readers), n, repeat; in milliseconds of CPU for a page cpu_ms and its parts load_ms,
-    handshake_ms and rest_ms, server_cpu_ms; loads, handshakes, connections (by the server's count),
-    openssl, source, instead, measured_at and measurements.COLUMNS. Raises UsageError, RunFailed
-    where a page is not the right one, and what Experiment.measure raises.
+    Parameters:
+        ways: of WAYS, `go` alone: without a Go on the PATH, a machine that had it stands in; if
+            there is none either, the frame is empty, unless CASEBOOK_REQUIRE names go.
+        kept: over one connection (True), over one each (False), or both.
+        n: how many pages.
+        repeats: how many rounds, or which; 1 by default.
+        chain: of CHAINS.
+        by: the Experiment to run (default: PAGES).
+        until, looks: what is to be decided (laboratory/rounds.py).
+
+    Returns a row a way, kept and round: the columns of PageCost, and what Experiment.measure adds.
+    Raises UsageError, RunFailed if a page is not the right one, and what Experiment.measure raises.
     """
-    chain_parameters = (
-        {} if chain == "ecdsa" else {"chain": chain}
-    )  # so that what was asked before stays asked
+    # Without the usual chain, so that what was asked before stays asked.
+    chain_parameters = {} if chain == "ecdsa" else {"chain": chain}
     parameters = [
         {"way": client, "kept": is_kept, "n": n, **chain_parameters}
         for client in as_list(ways)
         for is_kept in as_list(kept)
     ]
     for row in parameters:
-        if row["way"] not in WAYS or chain not in CHAINS or not 1 <= n <= 100_000:
+        if row["way"] not in WAYS or chain not in CHAINS:
             raise UsageError(
-                f"choose of {', '.join(WAYS)}, a chain of {', '.join(CHAINS)}, and 1 to 100,000 "
-                f"pages, not {row}"
+                f"choose of {', '.join(WAYS)}, and a chain of {', '.join(CHAINS)}, not {row}"
             )
+    check_range("n", n, 1, 100_000)
     of_go = {row["way"] == GO for row in parameters}
     if len(of_go) > 1:
         raise UsageError("ask Go alone: another machine may have to answer")

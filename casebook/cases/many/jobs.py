@@ -8,7 +8,7 @@ byte, with what the server says; a row that stands twice, or a wrong page, is no
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pandas as pd
 
@@ -17,6 +17,7 @@ from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.decisions import Question, window
 from casebook.laboratory.experiment import Asked, Experiment
+from casebook.mistakes import check_range
 
 STACK = "many-today"
 _PROBES = Path(__file__).parent / "probes"
@@ -31,6 +32,47 @@ SAYS = (
 )
 
 
+class Crawl(TypedDict):
+    """The columns of `measure`, beside what the job says of itself."""
+
+    job: str
+    workers: int
+    threads: int
+    repeat: int
+    pages: int
+    good: int
+    failed: int
+    #: Pages whose batch killed its workers.
+    killed: int
+    #: (URL, name, message) of what did not come, and why the crawl stopped early, or "".
+    named: list[list[str]]
+    stopped: str
+    batches: int
+    #: What was written, pages that stand twice, and a digest of all.
+    rows: int
+    twice: int
+    content: str
+    #: By the server's count: fetches, those of a page that had been asked for before, connections;
+    #: of the host that had most, connections at a time and requests in a second.
+    requests: int
+    again: int
+    connections: int
+    peak_connections: int
+    peak_per_s: int
+    wall_s: float
+    #: Milliseconds of CPU for a page: of the workers, of scheduler and client, of both, and of the
+    #: server; NaN if a worker was killed, with which its count is lost.
+    cpu_ms: float
+    engine_cpu_ms: float
+    all_ms: float
+    server_cpu_ms: float
+    #: Of certificates.
+    loads: int
+    #: Of the largest worker.
+    peak_rss_mib: float
+    killed_a_worker: int
+
+
 @rounds.takes_until
 def measure(
     jobs: Mapping[str, Mapping[str, Any]],
@@ -40,34 +82,35 @@ def measure(
     failures: int = 3,
     by: Experiment | None = None,
 ) -> pd.DataFrame:
-    """Crawl: each job after the other, on one new cluster a round, in turns. Two small crawls
-    before them, stock and cured, which are not counted, have the workers import what they need.
+    """Crawl: each job after the other, on one new cluster a round, in turns.
 
-    jobs: what they are called -> what they are, of SAYS: pages, and where they are not as usual
-    hosts (8), delay_s of the server (0), size of a batch (100), cured (True), kept connections
-    (True), connections and requests_per_s at each host (8; 0, no limit), kill_after: the part of
-    the batches after which one worker is killed, faults: page -> what is wrong with it.
-    workers: processes; threads: in each. until, looks: what is to be decided
-    (casebook/laboratory/rounds.py). failures: how many deaths of a worker make Dask give up.
-    by: CRAWLS, where a caller knows more of when they can run here.
+    Two small crawls before them, stock and cured, which are not counted, have the workers import
+    what they need.
 
-    Returns one row per job and round: job, what it is, workers, threads, repeat; pages, good,
-    failed, killed (pages whose batch killed its workers), rows, twice, content (a digest of all
-    that was written), stopped; requests, again, connections, peak_connections, peak_per_s by the
-    server's count (of fetches; of the host that had most); wall_s; cpu_ms of the workers,
-    engine_cpu_ms of scheduler and client, all_ms of both, server_cpu_ms, each for a page (NaN where
-    a worker was killed, with which its count is lost); loads of certificates; peak_rss_mib of the
-    largest worker; source, instead, measured_at and measurements.COLUMNS.
-    Raises UsageError, RunFailed where a page that counts as good is not exactly that page, or
-    one stands twice, and what Experiment.measure raises.
+    Parameters:
+        jobs: what they are called -> what they are, of SAYS: pages, and if they are not as usual
+            hosts (8), delay_s of the server (0), size of a batch (100), cured (True), kept
+            connections (True), connections and requests_per_s at each host (8; 0, no limit),
+            kill_after: the part of the batches after which one worker is killed, faults: page ->
+            what is wrong with it.
+        workers: processes.
+        threads: in each.
+        repeats: how many rounds, or which; 1 by default.
+        failures: how many deaths of a worker make Dask give up.
+        by: the Experiment to run (default: CRAWLS).
+        until, looks: what is to be decided (laboratory/rounds.py).
+
+    Returns a row a job and round: the columns of Crawl, and what Experiment.measure adds. Raises
+    UsageError, RunFailed if a page that counts as good is not exactly that page, or one stands
+    twice, and what Experiment.measure raises.
     """
     names, numbers = list(jobs), rounds.numbers(1 if repeats is None else repeats)
     for job in jobs.values():
         if (unknown := set(job) - set(SAYS)) or not 1 <= job.get("pages", 0) <= 1_000_000:
             reason = f"not {', '.join(sorted(unknown))}" if unknown else "with 1 to 1,000,000 pages"
             raise UsageError(f"a job says {', '.join(SAYS)}, {reason}")
-    if not 1 <= workers <= 64 or not 1 <= threads <= 64:
-        raise UsageError(f"choose 1 to 64 workers and threads, not {workers} and {threads}")
+    check_range("workers", workers, 1, 64)
+    check_range("threads", threads, 1, 64)
     rows = []
     for number in numbers:
         order = names if number % 2 else names[::-1]  # so that drift touches all alike
@@ -83,8 +126,9 @@ def measure(
 
 
 def follows_the_law(**bounds: Any) -> Question:
-    """Ask of jobs with three sizes of batches how far the middle one is from the law of the other
-    two: CPU of workers and engine for a page is a + b / size. The value is what was measured,
+    """Ask how far the middle one of three sizes of batches is from the law of the other two.
+
+    The law: CPU of workers and engine for a page is a + b / size. The value is what was measured,
     divided by what the law says, in each round.
 
     bounds: of the window: above=, below=, or between=(low, high).

@@ -17,9 +17,10 @@ from pathlib import Path
 import pandas as pd
 
 from casebook import places, stacks, words
-from casebook.cases.fetching import analysis, clients, measure, modes, server, trust
+from casebook.build import in_build
+from casebook.cases.fetching import analysis, clients, modes, runs, server, trust
 from casebook.errors import RunFailed, UsageError
-from casebook.laboratory import machines, measurements, scripts
+from casebook.laboratory import machine_files, measurements, scripts
 from casebook.laboratory.experiment import can_run
 from casebook.stacks import commands, environments
 
@@ -101,10 +102,10 @@ def recorded(name: str, by_day: tuple[str, ...], question: list) -> dict | None:
     name: of the program. by_day: those that are examined in any case. question: that the other
     machine was asked. None: this machine is to be asked.
     """
-    is_quick = measurements.in_build() and modes.current() is modes.QUICK
+    is_quick = in_build() and modes.current() is modes.QUICK
     if name in by_day or not is_quick or environments.is_another_machine():
         return None
-    return machines.recorded_answer(question)
+    return machine_files.recorded_answer(question)
 
 
 def every() -> dict[str, Patient]:
@@ -224,13 +225,15 @@ def _measure_steps(patient: Patient) -> tuple[str, int | None]:
             # With greenlets the counter comes after the steps: the cure sees that ssl is not as it
             # was when it preloaded, and loads once more.
             countable = parameters | {"client": "threads"}
-        runs = measure.measure(patient.stack, **countable, repeats=1, delay_s=0, trust=trust.BUNDLE)
-        both = runs["counters_load_verify_locations"] + runs["counters_default_loads"]
+        measured = runs.measure(
+            patient.stack, **countable, repeats=1, delay_s=0, trust=trust.BUNDLE
+        )
+        both = measured["counters_load_verify_locations"] + measured["counters_default_loads"]
         loads = int(both.iloc[0])
     if patient.client in ("grequests", "eventlet"):  # which bring an event loop that patches
         for delay_s in (None, LONG_DELAY_S):  # noise can hide concurrency, and cannot make it
             verdict = analysis.verdict_of(
-                measure.measure(patient.stack, **parameters, delay_s=delay_s)
+                runs.measure(patient.stack, **parameters, delay_s=delay_s)
             )
             if verdict != analysis.BETWEEN:
                 break

@@ -1,5 +1,6 @@
-"""Count the loads: thirty threads load the certificates once, and twelve questions still get the
-answers that requests gives.
+"""Count the loads: thirty threads load the certificates once, and twelve answers do not change.
+
+Twelve questions still get the answers that requests gives.
 """
 
 import os
@@ -12,8 +13,8 @@ from typing import Any
 
 from casebook import words
 from casebook.classroom import opens, prediction, room
-from casebook.classroom.bench import Bench
-from casebook.classroom.report import Report, of_machine, picked
+from casebook.classroom.grade_report import Report, of_machine, picked
+from casebook.classroom.grader_runs import Bench
 from casebook.classroom.witness import World
 
 LAB = "count-the-loads"
@@ -53,9 +54,10 @@ OF_PATHS = {
 def grade(file: Path, report: Report, bench: Bench) -> None:
     """Add what was found of a submission to the report."""
     with World() as world:
-        options = {"bundle": world.bundle} if bench.can_run(STACK) else {"countable": False}
+        bundle = world.bundle
+        setting = room.Setting(bundle=bundle) if bench.can_run(STACK) else room.NOT_COUNTABLE
         stack_here = bench.room(STACK)
-        entered = prediction.entered(STACK, stack_here, file, report, 24, NAMES, **options)
+        entered = prediction.entered(STACK, stack_here, file, report, 24, NAMES, setting=setting)
         if entered is None:
             return
         names, guess = entered
@@ -90,18 +92,19 @@ def _is_right(world: World, kind: str, request: dict, answer: dict) -> bool:
 
 
 def _fetch(world: World, file: Path | None, function: str, manner: str, count: int, **options: Any):
-    """Have a function fetch pages. Returns the outcome, how many answers are right, how many loads
-    there were, and what the site saw.
+    """Have a function fetch pages.
+
+    Returns the outcome, how many answers are right, how many loads there were, and what the site
+    saw.
     """
     delay_s = DELAY_S if manner == "at once" else 0.0
     site, requests = world.site("right"), _requests(world, "right", count, delay_s, **options)
     site.reset()
     job = {"function": function, "how": manner, "asks": requests}
+    variables = {"SSL_CERT_FILE": str(world.bundle), "SSL_CERT_DIR": "/nonexistent"}
+    setting = room.Setting(bundle=world.bundle, variables=variables)
     with opens.of(world.bundle) as opened:
-        outcome = room.run(
-            STACK, file, [job], bundle=world.bundle,
-            variables={"SSL_CERT_FILE": str(world.bundle), "SSL_CERT_DIR": "/nonexistent"},
-        )  # fmt: skip
+        outcome = room.run(STACK, file, [job], setting)
     # Told as they happen; and what the system saw opened by no Python code can only be OpenSSL's.
     loads = max(outcome.loads, (opened.count or 0) - outcome.reads)
     answers = outcome.answers[0].get("answers", [])
@@ -141,8 +144,9 @@ def _count_in_words(count: int, nouns: str) -> str:
 
 
 def _grade_loads(world: World, file: Path, report: Report) -> dict[str, str]:
-    """Grade how often each way to say verify= loads, for how many threads. Returns it in words, for
-    the ways in which threads share anything.
+    """Grade how often each way to say verify= loads, for how many threads.
+
+    Returns it in words, for the ways in which threads share anything.
     """
     threads = 11 + secrets.randbelow(14)
     shared = {}
@@ -183,9 +187,10 @@ def _grade_loads(world: World, file: Path, report: Report) -> dict[str, str]:
 
 
 def _grade_questions(world: World, file: Path, report: Report, shared: dict[str, str]) -> None:
-    """Ask the twelve questions. If only verify=True shares anything, the questions that need no
-    path of their own are asked with it, and the others do not count: what shares nothing can mix
-    nothing up.
+    """Ask the twelve questions.
+
+    If only verify=True shares anything, the questions that need no path of their own are asked with
+    it, and the others do not count: what shares nothing can mix nothing up.
     """
     bundle, other_bundle = str(world.bundle), str(world.other_bundle)
     alice, bob = (str(world.client_certificate(name)) for name in ("alice", "bob"))
@@ -228,7 +233,7 @@ def _grade_questions(world: World, file: Path, report: Report, shared: dict[str,
         request = _requests(world, site_of_its_own, 1, 0, **options)[0]
         series.insert(place, ((site_of_its_own, options, expected), request, number))
     job = {"function": "get", "how": "one by one", "asks": [request for _, request, _ in series]}
-    outcome = room.run(STACK, file, [job], bundle=world.bundle)
+    outcome = room.run(STACK, file, [job], room.Setting(bundle=world.bundle))
     report.stopped = report.stopped or outcome.stopped
     answers = outcome.answers[0].get("answers") or [outcome.answers[0]] * len(series)
     errors = [""] * len(plan)
@@ -279,8 +284,9 @@ def _leave_get(report: Report) -> None:
 def _grade_explanation(
     names: dict[str, Any], rows: dict[str, dict[str, Any]], report: Report
 ) -> None:
-    """Grade what the loads go with, and the rows that show it: the number that equals the loads in
-    every row, and rows that rule the others out.
+    """Grade what the loads go with, and the rows that show it.
+
+    The number that equals the loads in every row counts, and rows that rule the others out.
     """
     for letter, row in rows.items():
         report.notes.append(

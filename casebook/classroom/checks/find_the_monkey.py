@@ -9,8 +9,8 @@ from typing import Any
 from casebook import places
 from casebook.cases.fetching import analysis
 from casebook.classroom import prediction, room
-from casebook.classroom.bench import Bench
-from casebook.classroom.report import Report, of_machine, picked
+from casebook.classroom.grade_report import Report, of_machine, picked
+from casebook.classroom.grader_runs import Bench
 from casebook.classroom.witness import World
 from casebook.errors import RunFailed
 from casebook.stacks import digests
@@ -36,7 +36,9 @@ _SHOWN = ("n", "delay_s", "wall_s", "peak_in_flight", "statuses")
 def grade(file: Path, report: Report, bench: Bench) -> None:
     """Add what was found of a submission to the report."""
     stack_here = bench.room(STACK)
-    entered = prediction.entered(STACK, stack_here, file, report, 20, NAMES, countable=False)
+    entered = prediction.entered(
+        STACK, stack_here, file, report, 20, NAMES, setting=room.NOT_COUNTABLE
+    )
     if entered is None:
         return
     names, guess = entered
@@ -81,11 +83,13 @@ def _observe(
     n: int,
     delay_s: float,
     kind: str,
-    jobs: tuple[dict[str, Any], ...],
-    **options: Any,
+    *jobs: dict[str, Any],
+    program: Path,
+    file: Path | None = None,
 ) -> tuple[dict[str, Any], room.Outcome]:
-    """Fetch pages with grequests after `jobs`. Returns the run, as `verdict` gets it, and its
-    outcome.
+    """Fetch pages with grequests after `jobs`.
+
+    Returns the run, as `verdict` gets it, and its outcome.
     """
     requests, site = _requests(world, n, delay_s, kind), world.site(kind)
     fetch = {
@@ -95,7 +99,7 @@ def _observe(
         "verify": str(world.bundle),
     }
     site.reset()
-    outcome = room.run(jobs=[*jobs, fetch], countable=False, **options)
+    outcome = room.run(STACK, file, [*jobs, fetch], room.Setting(countable=False, program=program))
     counts, answer = site.seen(), outcome.answers[-1]
     # A submission that also asks for more may have two in hand at a time and still be serial.
     at_most_once = counts.requests <= n
@@ -117,28 +121,31 @@ def _own_run(
     bench: Bench, world: World, part: str, n: int = 10, delay_s: float = DELAY_S,
     kind: str = "right",
 ) -> dict[str, Any]:  # fmt: skip
-    """Return one of the grader's own runs, as from _observe, with `machine`. part: "all",
-    "until NAME" or "before NAME" (of an import), or one of _OTHERS.
+    """Return one of the grader's own runs, as from _observe, with `machine`.
+
+    part: "all", "until NAME" or "before NAME" (of an import), or one of _OTHERS.
     """
     parameters = {"what": part, "n": n, "delay_s": delay_s, "over": _OVER[kind]}
 
     def measure() -> dict[str, Any]:
-        options: dict[str, Any] = {"stack": STACK, "file": None, "program": _program(world, part)}
-        return _observe(world, n, delay_s, kind, (), **options)[0]
+        return _observe(world, n, delay_s, kind, program=_program(world, part))[0]
 
     return bench.ask([STACK], parameters | {"program": _program_is()}, measure, _as_run)
 
 
 def _program_is() -> str:
-    """Return a digest of the program's text. Its syntax tree would not do: that differs between
-    Pythons, and a machine file may come from another one.
+    """Return a digest of the program's text.
+
+    Its syntax tree would not do: that differs between Pythons, and a machine file may come from
+    another one.
     """
     return digests.digest([path.read_text() for path in sorted(PROGRAM.rglob("*.py"))])
 
 
 def _as_run(answer: dict[str, Any]) -> dict[str, Any]:
-    """Check the raw answer of a run on any machine, and return its values. Raises what is wrong
-    with it.
+    """Check the raw answer of a run on any machine, and return its values.
+
+    Raises what is wrong with it.
     """
     if not all(status is None or type(status) is int for status in answer["statuses"]):
         raise ValueError(f"no list of statuses: {answer['statuses']}")
@@ -198,7 +205,8 @@ def _whose_context(bench: Bench) -> dict[str, Any]:
     def measure() -> dict[str, Any]:
         job = {"function": "whose context", "how": "call", "args": []}
         program = PROGRAM / "nightly.py"
-        answer = room.run(STACK, None, [job], countable=False, program=program).answers[0]
+        setting = room.Setting(countable=False, program=program)
+        (answer,) = room.run(STACK, None, [job], setting).answers
         return {"module": answer["value"][0]}
 
     parameters = {"what": "whose context", "program": _program_is()}
@@ -250,7 +258,7 @@ def _grade_verdicts(
          "args": [{name: run[name] for name in _SHOWN}]}
         for run in examples
     ]  # fmt: skip
-    outcome = room.run(stack_here, file, jobs, countable=False)
+    outcome = room.run(stack_here, file, jobs, room.NOT_COUNTABLE)
     report.stopped = report.stopped or outcome.stopped
     wrong = [
         f"{run['n']} pages of {run['delay_s']} s in {run['wall_s']:.2f} s, at most "
@@ -269,7 +277,6 @@ def _grade_verdicts(
 
 def _grade_mend(world: World, file: Path, report: Report) -> None:
     mend = {"function": "mend", "how": "call", "args": []}
-    options: dict[str, Any] = {"stack": STACK, "file": file, "program": PROGRAM / "nightly.py"}
     # By lot, and each of a site of its own: nobody can go by the number of a call, or by a port.
     kinds = [*_SHOWING, *(secrets.choice(_SHOWING) for _ in range(5))]
     secrets.SystemRandom().shuffle(kinds)
@@ -284,7 +291,9 @@ def _grade_mend(world: World, file: Path, report: Report) -> None:
     )
     results = []
     for n in (10, 11 + secrets.randbelow(15)):
-        run, outcome = _observe(world, n, DELAY_S, "right", (mend, *checks), **options)
+        run, outcome = _observe(
+            world, n, DELAY_S, "right", mend, *checks, program=PROGRAM / "nightly.py", file=file
+        )
         report.stopped = report.stopped or outcome.stopped
         results.append((run, outcome.answers))
     _, (mend_answer, fetch_answer, context_answer, _) = results[0]
@@ -314,8 +323,9 @@ def _grade_mend(world: World, file: Path, report: Report) -> None:
 
 
 def _find_fault(kinds: list[str], fetch_answer: dict[str, Any]) -> str:
-    """Say what is wrong with the answers of sites with such certificates; an empty string if the
-    right ones are accepted and the others refused.
+    """Say what is wrong with the answers of sites with such certificates.
+
+    Returns an empty string if the right ones are accepted and the others refused.
     """
     answers = fetch_answer.get("answers") or [fetch_answer] * len(kinds)
     for kind, answer in zip(kinds, answers, strict=True):

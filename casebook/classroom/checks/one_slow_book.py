@@ -1,5 +1,6 @@
-"""One slow book: how many others are in hand before it? Predicted by a law, then measured; and a
-loop that is not held up.
+"""One slow book: how many others are in hand before it?
+
+Predicted by a law, then measured; and a loop that is not held up.
 """
 
 import json
@@ -12,8 +13,8 @@ from typing import Any
 
 from casebook.cases.bookstore import readers, stock, store, visiting
 from casebook.classroom import prediction, room
-from casebook.classroom.bench import Bench
-from casebook.classroom.report import Report, of_machine, picked
+from casebook.classroom.grade_report import Report, of_machine, picked
+from casebook.classroom.grader_runs import Bench
 
 LAB = "one-slow-book"
 STACK = "h2-today"
@@ -31,8 +32,9 @@ STANDS_S = 2.0
 
 @dataclass(frozen=True)
 class Shelf:
-    """Books, the places of the slow ones, and how they are fetched. kind: of shelf; what: in
-    words.
+    """Books, the places of the slow ones, and how they are fetched.
+
+    kind: of shelf; what: in words.
     """
 
     kind: str
@@ -73,8 +75,9 @@ def shelves() -> list[Shelf]:
 
 
 def measured(shelf: Shelf) -> int:
-    """Measure how many books a real client has before the first slow one. Tried again if the
-    machine held up what the law lets through; the last try counts.
+    """Measure how many books a real client has before the first slow one.
+
+    Tried again if the machine held up what the law lets through; the last try counts.
     """
     ids = stock.ids()
     slow = {ids[place - 1]: SLOW_S for place in shelf.slow}
@@ -93,8 +96,9 @@ def measured(shelf: Shelf) -> int:
 
 @dataclass(frozen=True)
 class Held:
-    """How many books a client had before the first slow one (count), and the machine where it was
-    so; empty: here, now.
+    """How many books a client had before the first slow one (count).
+
+    machine: where it was so; empty: here, now.
     """
 
     shelf: Shelf
@@ -112,8 +116,9 @@ def asked(bench: Bench, shelf: Shelf) -> Held:
 
 
 def _pick(bench: Bench, shelf: Shelf) -> Shelf:
-    """Return a shelf that was drawn, or, if it cannot be measured here, one of its kind that was
-    measured elsewhere.
+    """Return a shelf that was drawn by lot.
+
+    If it cannot be measured here, one of its kind that was measured elsewhere takes its place.
     """
 
     def as_shelf(parameters: dict[str, Any]) -> Shelf:
@@ -127,7 +132,9 @@ def _pick(bench: Bench, shelf: Shelf) -> Shelf:
 def grade(file: Path, report: Report, bench: Bench) -> None:
     """Add what was found of a submission to the report."""
     stack_here = bench.room(*STACKS)
-    entered = prediction.entered(STACK, stack_here, file, report, 15, NAMES, countable=False)
+    entered = prediction.entered(
+        STACK, stack_here, file, report, 15, NAMES, setting=room.NOT_COUNTABLE
+    )
     if entered is None:
         return
     names, guess = entered
@@ -168,7 +175,7 @@ def _grade_law(bench: Bench, stack_here: str, file: Path, report: Report) -> Non
          "args": [shelf.n, list(shelf.slow), shelf.lanes, shelf.in_order]}
         for shelf in shelves_
     ]  # fmt: skip
-    outcome = room.run(stack_here, file, jobs, countable=False)
+    outcome = room.run(stack_here, file, jobs, room.NOT_COUNTABLE)
     report.stopped = report.stopped or outcome.stopped
     for shelf, answer in zip(shelves_, outcome.answers, strict=True):
         row = asked(bench, shelf)
@@ -184,8 +191,9 @@ def _grade_law(bench: Bench, stack_here: str, file: Path, report: Report) -> Non
 
 
 class Keeper:
-    """Keeps a book back until all others were taken, or until nothing moves any more: a loop that
-    waits for it cannot have taken them before.
+    """Keeps a book back until all others were taken, or until nothing moves any more.
+
+    A loop that waits for it cannot have taken them before.
 
     open_: the store, which holds the book. books: what it has, by id, with words that nobody knows
     who did not receive them. ahead: how many were taken, as the store has them, before the book was
@@ -226,7 +234,7 @@ def _grade_loop(file: Path, report: Report) -> None:
                 "books": ids, "scripts": str(readers.SCRIPTS),
             }  # fmt: skip
             keeper = Keeper(open_, books)
-            outcome = room.run(STACK, file, [job], countable=False, observer=keeper)
+            outcome = room.run(STACK, file, [job], room.NOT_COUNTABLE, observer=keeper)
             requests = open_.counters()["requests"]
         report.stopped = report.stopped or outcome.stopped
         (answer,) = outcome.answers

@@ -12,8 +12,8 @@ from typing import Any
 from casebook import places, stacks
 from casebook.cases.fetching import observations
 from casebook.classroom import prediction, room
-from casebook.classroom.bench import Bench
-from casebook.classroom.report import Report
+from casebook.classroom.grade_report import Report
+from casebook.classroom.grader_runs import Bench
 from casebook.classroom.witness import World
 from casebook.errors import RunFailed
 
@@ -29,8 +29,10 @@ _WAITING = re.compile(r"\b(e?poll|select|recv(_into)?|read|sleep|acquire|wait|sw
 
 @dataclass(frozen=True)
 class Way:
-    """How a dump is made. what: in the words of the report; function: of `inside.STOCK`; loads:
-    whether each connection loads a full bundle.
+    """How a dump is made.
+
+    what: in the words of the report; function: of `inside.STOCK`; loads: whether each connection
+    loads a full bundle.
     """
 
     what: str
@@ -53,8 +55,9 @@ SIZES = {WAY_A: range(5, 14), WAY_B: range(8, 17), WAY_C: range(4, 13), WAY_D: r
 
 @dataclass(frozen=True)
 class Seen:
-    """A profile: its lines, and the processor's share of its time. machine: where it was made;
-    empty: here, now.
+    """A profile: its lines, and the processor's share of its time.
+
+    machine: where it was made; empty: here, now.
     """
 
     n: int
@@ -70,10 +73,9 @@ def observed(recipe: Way, n: int) -> Seen:
         requests = [{"url": f"{url}/delay/{recipe.delay_s}?page={page}"} for page in range(n)]
         verify = True if recipe.loads else str(world.folder / "authority.pem")
         job = {"function": recipe.function, "how": "profile", "asks": requests, "verify": verify}
-        outcome = room.run(
-            recipe.stack, None, [job], countable=False, steps=stacks.get(recipe.stack).steps
-            if recipe.function == "grequests.map" else (), bundle=world.bundle,
-        )  # fmt: skip
+        steps = stacks.get(recipe.stack).steps if recipe.function == "grequests.map" else ()
+        setting = room.Setting(countable=False, steps=steps, bundle=world.bundle)
+        outcome = room.run(recipe.stack, None, [job], setting)
         (answer,) = outcome.answers
         if any(reply.get("status") != 200 for reply in answer["answers"]):
             raise RunFailed(f"{recipe.what}: a page did not come. Try again.")
@@ -95,8 +97,9 @@ def asked(bench: Bench, recipe: Way, n: int | None = None) -> Seen:
 
 
 def _as_seen(answer: dict[str, Any]) -> dict[str, Any]:
-    """Check the raw answer of a profile from any machine, and return its values. Raises what is
-    wrong with it.
+    """Check the raw answer of a profile from any machine, and return its values.
+
+    Raises what is wrong with it.
     """
     profile = Seen(int(answer["n"]), {"profile": answer["profile"]}, float(answer["cpu_share"]))
     kind(longest(profile.answer["profile"]))
@@ -137,7 +140,9 @@ def dump(profile: Seen, path: Path) -> None:
 def grade(file: Path, report: Report, bench: Bench) -> None:
     """Add what was found of a submission to the report."""
     stack_here = bench.room(STACK)
-    entered = prediction.entered(STACK, stack_here, file, report, 17, NAMES, countable=False)
+    entered = prediction.entered(
+        STACK, stack_here, file, report, 17, NAMES, setting=room.NOT_COUNTABLE
+    )
     if entered is None:
         return
     names, guess = entered
@@ -186,7 +191,7 @@ def _grade_dumps(
         jobs = [
             {"function": "read", "how": "call", "args": [str(path)]} for _, path, *_ in dumps
         ]  # fmt: skip
-        outcome = room.run(stack_here, file, jobs, countable=False)
+        outcome = room.run(stack_here, file, jobs, room.NOT_COUNTABLE)
     report.stopped = report.stopped or outcome.stopped
     for (label, _, line, machine), answer in zip(dumps, outcome.answers, strict=True):
         truth = [kind(line), line["function"], line["nc"]]

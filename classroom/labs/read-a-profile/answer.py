@@ -7,8 +7,10 @@ PREDICTION = None
 
 # 2. Find what a dump is about: the line with the most time of its own.
 def read(path):
-    """Of a dump of cProfile's: ["waits" or "computes", the function's name as it stands in the
-    dump, how often it was called].
+    """Answer three questions about a dump of cProfile's.
+
+    Return ["waits" or "computes", the function's name as it stands in the dump, how often it was
+    called].
     """
     return None
 

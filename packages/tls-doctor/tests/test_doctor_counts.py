@@ -1,10 +1,14 @@
 """What the doctor counts and concludes, from events that are written down here: nothing runs."""
 
+import ast
+import inspect
 import os
+import pathlib
+import textwrap
 import types
 
 import pytest
-from tls_doctor import advice, blocking, judging, loads, probes
+from tls_doctor import advice, blocking, events, judging, loads, probes, tally
 from tls_doctor.basis import (
     BLOCKED,
     CANNOT_TELL,
@@ -18,9 +22,10 @@ from tls_doctor.basis import (
     UNPATCHED,
     UNSEEN,
 )
-from tls_doctor.counts import (
+from tls_doctor.examination import Examination
+from tls_doctor.tally import count_events
+from tls_doctor.verdicts import (
     at_once,
-    counted,
     is_broken,
     is_kept,
     is_shared,
@@ -73,11 +78,52 @@ def its_row(counts, client="requests"):
     return row
 
 
+# ---------------------------------------------------------------- the table of events
+
+
+def test_every_event_that_is_noted_stands_in_the_table_and_no_other():
+    noted = set()
+    for path in pathlib.Path(tally.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                if node.func.attr == "note" and isinstance(node.args[0], ast.Constant):
+                    noted.add(node.args[0].value)
+    # The last is written in the place of an event, when there are too many.
+    assert noted | {"exit", "uncounted"} == set(events.EVENTS)
+
+
+@pytest.mark.parametrize("name", tally.Tally.HANDLERS)
+def test_a_method_of_the_tally_reads_the_fields_of_its_event(name):
+    fields = {*events.EVENTS[name][0].split(), "is", "pid"}
+    source = inspect.getsource(tally.Tally.HANDLERS[name])
+    function = ast.parse(textwrap.dedent(source)).body[0]
+    assert function.name == "on_" + name.replace(" ", "_")
+    read = {
+        node.slice.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+        if ast.unparse(node.value) == "event"
+    }
+    assert read <= fields, read - fields
+
+
+def test_a_record_has_its_own_fields_and_no_other():
+    row = tally.ClientRow(client="requests", loads=3)
+    assert (row.as_dict()["loads"], row.requests, row.at) == (3, None, [])
+    assert tally.ClientRow().at is not tally.ClientRow().at
+    for change in (lambda: setattr(row, "lodes", 1), lambda: tally.ClientRow(lodes=1)):
+        with pytest.raises((AttributeError, TypeError), match="lodes"):
+            change()
+    counts = tally.Counts(clients=[row])
+    assert counts.as_dict()["clients"] == [row.as_dict()]
+    assert counts.as_dict()["on_loop"] == tally.LoopLoads().as_dict()
+
+
 # ---------------------------------------------------------------- loads
 
 
 def test_one_load_for_each_client_process_and_set_of_certificates_is_needed():
-    counts = counted(
+    counts = count_events(
         [
             load(1, ms=10),
             load(2, ms=20),  # the same again
@@ -104,7 +150,7 @@ def test_workers_that_load_once_each_are_healthy():
         events += [event("process", pid=pid), event("start", pid=pid)]
         events += [load(1, ms=50, pid=pid), *connection(1, 1, pid=pid)]
         events += [event("exit", pid=pid, cpu=60)]
-    counts = counted(events)
+    counts = count_events(events)
     assert (counts["loads"], counts["needed"], counts["again"], counts["spare_ms"]) == (8, 8, 0, 0)
     assert counts["processes"] == 8
     assert verdict_on(counts, 5.0) == ONCE
@@ -113,11 +159,11 @@ def test_workers_that_load_once_each_are_healthy():
 def test_the_share_is_of_the_programs_own_cpu_without_the_doctors_trials():
     events = [event("process", cpu=100), event("start", cpu=120), *repeated(3, ms=10)]
     events = [dict(each, cpu=max(each["cpu"], 120)) for each in events]
-    counts = counted([*events, event("trial", ms=30, cpu=350), event("exit", cpu=350)])
+    counts = count_events([*events, event("trial", ms=30, cpu=350), event("exit", cpu=350)])
     assert counts["cpu_ms"] == 350 - 120 - 30
     assert (counts["spare_ms"], counts["share"], counts["again_share"]) == (20, 10.0, 10.0)
     # It is never more than all: a clock may say less than the loads took.
-    short = counted([*repeated(3, ms=10), event("exit", cpu=5)])
+    short = count_events([*repeated(3, ms=10), event("exit", cpu=5)])
     assert short["share"] == 100.0
 
 
@@ -127,7 +173,7 @@ def test_loads_of_connections_that_are_kept_are_not_counted_for_the_limit():
     for number in range(1, 7):
         kept += [event("request", c=number) for _ in range(5)]
     ill = repeated(3, HTTPX, first=11, ms=7)
-    counts = counted([*kept, *ill, event("exit", cpu=1000)])
+    counts = count_events([*kept, *ill, event("exit", cpu=1000)])
     assert its_row(counts)["kept"] and not its_row(counts, "httpx")["kept"]
     assert (counts["spare_ms"], counts["share"]) == (514, 51.4)
     assert (counts["again"], counts["again_share"]) == (2, 1.4)
@@ -213,25 +259,25 @@ def test_what_a_kept_client_of_botocore_takes_is_left_out_of_the_share(
 
 
 def test_handshakes_count_when_they_came_through_and_connections_when_they_began():
-    counts = counted([*connection(1), *connection(2, ok=False), *connection(3, end=False)])
+    counts = count_events([*connection(1), *connection(2, ok=False), *connection(3, end=False)])
     assert (counts["connections"], counts["handshakes"], counts["failed"]) == (3, 1, 1)
     assert its_row(counts)["connections"] == 3
     assert counts["under_loop"] == 0
-    assert counted(connection(1, loop=True))["under_loop"] == 1
+    assert count_events(connection(1, loop=True))["under_loop"] == 1
     # An end of which no beginning was seen is nobody's.
-    assert counted([event("end", h=9, ok=True, t=1)])["handshakes"] == 0
+    assert count_events([event("end", h=9, ok=True, t=1)])["handshakes"] == 0
 
 
 def test_the_peak_is_of_one_process_and_open_connections_are_those_of_all():
     both = [*connection(1, end=False, open=3), *connection(2, end=False, open=2)]
     other = connection(1, pid=2, end=False, open=4)
-    counts = counted([*both, *other])
+    counts = count_events([*both, *other])
     assert (counts["peak"], counts["open"]) == (2, 3 + 4)
-    assert counted([*connection(1), *connection(2)])["peak"] == 1
+    assert count_events([*connection(1), *connection(2)])["peak"] == 1
 
 
 def test_a_connection_belongs_to_who_made_its_context_also_in_a_child_of_a_fork():
-    counts = counted(
+    counts = count_events(
         [
             event("context", c=7, who=HTTPX, default=True),
             *connection(1, c=7, who=PROGRAM),
@@ -277,7 +323,7 @@ def test_a_servers_handshakes_are_none_of_the_programs_connections():
     finally:
         watching.remove()
     assert [each["is"] for each in noted] == ["begin", "end"] * 2
-    counts = counted(noted)
+    counts = count_events(noted)
     assert (counts["connections"], counts["handshakes"]) == (2, 2)
 
 
@@ -321,7 +367,7 @@ def test_what_was_closed_for_want_of_a_place_counts_from_twice_on_where_asked_ag
     assert wanting(dict(row, requests=4)) == ["evicted"]
     assert wanting(dict(row, requests=None)) == ["evicted"]
     assert wanting(dict(row, full=1, evicted=1)) == []
-    counts = counted(
+    counts = count_events(
         [
             event("context", c=1, who=REQUESTS, default=False),
             event("full", c=1, who=PROGRAM, size=10, wanted=12),
@@ -336,7 +382,7 @@ def test_what_was_closed_for_want_of_a_place_counts_from_twice_on_where_asked_ag
 
 
 def test_what_connections_end_with_is_counted_by_its_words():
-    counts = counted(
+    counts = count_events(
         [
             *connection(1, ok=False, ended={"why": "refused"}),
             *connection(2, ok=False, ended={"why": None}),  # a Ctrl-C
@@ -357,11 +403,11 @@ def test_hosts_that_nobody_reached_count_where_none_was():
     loads = [event("context", c=1, who=HTTPX, default=False), load(1, who=HTTPX)]
     loads += [load(c, who=HTTPX, ms=500) for c in (2, 3, 4)]
     lost = [event("unreached", why="no such host")] * 2
-    counts = counted([*loads, *lost, event("exit", cpu=2000)])
+    counts = count_events([*loads, *lost, event("exit", cpu=2000)])
     assert counts["failures"] == [["no such host", 2]] and is_broken(counts)
     assert verdict_on(counts, 5.0) == UNSEEN
     for more in (event("reached"), *connection(1, 1, who=HTTPX)[:1]):  # plain HTTP, say
-        counts = counted([*loads, *lost, more, event("exit", cpu=2000)])
+        counts = count_events([*loads, *lost, more, event("exit", cpu=2000)])
         assert counts["failures"] == [] and not is_broken(counts)
 
 
@@ -396,7 +442,7 @@ def test_what_waits_in_c_is_named_by_what_is_imported(by, own, client, words):
     silent = {"by": by, "waiting_s": 1.0, "at": [["program.py:5", 4]]}
     silent["clients"] = [[client, 4]] if client else []
     counts = {"blocked": {"waiting_s": 0}, "silent": silent, "own_tls": own}
-    [row] = advice.advice_on_waits({"counts": counts})
+    [row] = advice.advice_on_waits(Examination(counts=counts))
     assert words in row["what"] and "program.py:5" in row["what"]
 
 
@@ -423,14 +469,14 @@ def test_handshakes_are_timed_from_their_begin_to_their_end_whatever_comes_of_th
     def shake(h, t, until, ms, ok=True):
         return connection(h, t=t, ok=ok, ended={"t": until, "ms": ms})
 
-    counts = counted([*shake(1, 1, 1.5, 2.0), *shake(2, 2, 2.25, 0.5, ok=False)])
+    counts = count_events([*shake(1, 1, 1.5, 2.0), *shake(2, 2, 2.25, 0.5, ok=False)])
     assert (counts["handshake_ms"], counts["handshake_s"]) == (2.5, 0.75)
-    unended = counted(connection(1, t=1, end=False))
+    unended = count_events(connection(1, t=1, end=False))
     assert (unended["handshake_ms"], unended["handshake_s"]) == (0, 0)
 
 
 def test_a_row_has_its_handshakes_at_once_and_its_threads():
-    counts = counted(
+    counts = count_events(
         [
             event("context", c=1, who=REQUESTS, default=False),
             event("context", c=2, who=HTTPX, default=False),
@@ -446,7 +492,7 @@ def test_a_row_has_its_handshakes_at_once_and_its_threads():
     assert (other["peak"], other["threads"], other["open"]) == (1, 1, 3)
     # At once is in one process, as of all rows.
     workers = [each for pid in (1, 2, 3) for each in connection(1, pid=pid, end=False)]
-    assert its_row(counted(workers))["peak"] == counted(workers)["peak"] == 1
+    assert its_row(count_events(workers))["peak"] == count_events(workers)["peak"] == 1
 
 
 @pytest.mark.parametrize(
@@ -478,13 +524,13 @@ def test_three_connections_to_a_host_that_speaks_http2_are_too_many():
         *connection(5, who=HTTPX, ended={"alpn": "h2", "host": None}),
         *connection(6, who=REQUESTS, ended={"alpn": "h2", "host": "one:443"}),
     ]
-    assert counted([*two, *others])["http2"] == []
+    assert count_events([*two, *others])["http2"] == []
     row = {"client": "httpx", "host": "one:443", "connections": 3}
-    assert counted([*two, *to_http2(7), *others])["http2"] == [row]
+    assert count_events([*two, *to_http2(7), *others])["http2"] == [row]
     # Each process has to connect for itself.
     workers = [each for pid in (1, 2, 3) for each in to_http2(1, pid=pid)]
-    assert counted([*two, *workers[2:]])["http2"] == []
-    assert counted([*two, *to_http2(7), *workers[2:]])["http2"] == [row]
+    assert count_events([*two, *workers[2:]])["http2"] == []
+    assert count_events([*two, *to_http2(7), *workers[2:]])["http2"] == [row]
 
 
 def closing(by, who=REQUESTS, c=1, pid=1, h=None):
@@ -494,19 +540,19 @@ def closing(by, who=REQUESTS, c=1, pid=1, h=None):
 def test_replies_that_end_their_connection_are_counted_by_who_wanted_it():
     events = [event("context", c=1, who=HTTPX, default=True), *connection(1, who=PROGRAM)]
     events += [closing("program"), closing("program"), closing("server", who=HTTPX, c=None)]
-    row = its_row(counted(events), "httpx")
+    row = its_row(count_events(events), "httpx")
     assert row["closed"] == {"program": 2, "server": 1}
     assert row["closed_at"] == [["program.py:1", 2], ["program.py:2", 1]]
     assert row["closers"] == 0  # nobody tells
     ended = [closing("program", h=h) for h in (1, 1, 2)] + [closing("program", h=1, pid=2)]
-    assert its_row(counted([*connection(1), *ended]))["closers"] == 3
+    assert its_row(count_events([*connection(1), *ended]))["closers"] == 3
     # A client that got a context of the program's own: its connections are the context's.
     own = [event("context", c=1, who=PROGRAM, default=True), *connection(1, who=HTTPX)]
-    counts = counted([*own, closing("server", who=HTTPX, c=None)])
+    counts = count_events([*own, closing("server", who=HTTPX, c=None)])
     assert its_row(counts, None)["closed"] == {"server": 1}
     assert its_row(counts, "httpx")["closed"] == {}
     # Of plain HTTP, whoever else has connections: h11 does not tell which it is.
-    counts = counted([*connection(1), closing("program", who=HTTPX, c=None)])
+    counts = count_events([*connection(1), closing("program", who=HTTPX, c=None)])
     assert its_row(counts)["closed"] == {} and not its_row(counts, "httpx")["connections"]
 
 
@@ -531,7 +577,7 @@ def test_connections_that_end_with_each_reply_are_advised_on_from_two_on(
         connections=connections, closers=closers,
     )  # fmt: skip
     counts = dict(clients=[row], connections=2 * connections, handshake_ms=40.0, handshake_s=0.5)
-    found = list(advice.advice_on_closings({"counts": counts}))
+    found = list(advice.advice_on_closings(Examination(counts=counts)))
     assert [each["id"] for each in found] == [name] * (name is not None)
     for each in found:  # half of all connections, and so of their cost
         assert "20 ms of CPU, 0.25 s in all" in each["what"] and "3 loads" in each["what"]
@@ -540,7 +586,7 @@ def test_connections_that_end_with_each_reply_are_advised_on_from_two_on(
 
 
 def test_requests_and_exchanges_go_to_the_client_of_their_connection():
-    counts = counted(
+    counts = count_events(
         [
             event("request", c=9),  # of a context that nobody saw
             event("context", c=1, who=HTTPX, default=False),
@@ -561,7 +607,7 @@ def test_requests_and_exchanges_go_to_the_client_of_their_connection():
 
 def test_loads_on_a_loop_count_and_those_that_were_not_needed_while_others_waited():
     on = dict(loop=True, waiting=True)
-    counts = counted(
+    counts = count_events(
         [
             load(1, ms=8, since=1.000, t=1.010, **on),
             load(2, ms=7, since=1.013, t=1.021, **on),  # 3 ms later: they held it up as one
@@ -589,11 +635,11 @@ def test_loads_on_a_loop_count_and_those_that_were_not_needed_while_others_waite
 )
 def test_loads_hold_a_loop_up_as_one_where_they_follow_each_other(second, longest_ms):
     first = dict(since=0.000, t=0.010, loop=True, waiting=True)
-    on_loop = counted([load(1, **first), load(2, **dict(first, **second))])["on_loop"]
+    on_loop = count_events([load(1, **first), load(2, **dict(first, **second))])["on_loop"]
     assert on_loop["longest_ms"] == longest_ms
     # Who comes meanwhile has waited for all that was in a row.
     late = [load(1, **dict(first, waiting=False)), load(2, **dict(first, since=0.011, t=0.012))]
-    assert counted(late)["on_loop"]["longest_ms"] == 12
+    assert count_events(late)["on_loop"]["longest_ms"] == 12
 
 
 @pytest.mark.parametrize(
@@ -619,7 +665,7 @@ def test_blocks_of_a_loop_count_for_those_who_waited():
     def block(s, waiting):
         return event("block", s=s, waiting=waiting, who=REQUESTS, by="trio")
 
-    blocked = counted([block(0.5, True), block(2.0, False)])["blocked"]
+    blocked = count_events([block(0.5, True), block(2.0, False)])["blocked"]
     assert (blocked["times"], blocked["s"], blocked["waiting_s"]) == (2, 2.5, 0.5)
     assert (blocked["by"], blocked["clients"]) == ("trio", [["requests", 2]])
 
@@ -629,7 +675,7 @@ def test_silences_of_a_loop_count_for_those_who_waited():
         return event("silence", s=s, waiting=waiting, who=who, by="gevent")
 
     events = [silence(0.25, True, HTTPX), silence(0.5, True, HTTPX), silence(2.0, False, REQUESTS)]
-    silent = counted(events)["silent"]
+    silent = count_events(events)["silent"]
     assert (silent["times"], silent["s"], silent["waiting_s"]) == (3, 2.75, 0.75)
     assert (silent["by"], silent["clients"]) == ("gevent", [["httpx", 2]])
     assert silent["at"] == [["program.py:2", 2]]
@@ -659,9 +705,11 @@ def test_a_loop_is_blocked_that_was_kept_from_others_for_long(
     blocked_s, by, silent_s, loop, verdict
 ):
     counts = {"blocked": {"waiting_s": blocked_s}, "silent": {"by": by, "waiting_s": silent_s}}
-    assert judging.judge_asyncio({"counts": dict(counts, under_loop=0), "loop": loop}) == verdict
+    assert (
+        judging.judge_asyncio(Examination(counts=dict(counts, under_loop=0), loop=loop)) == verdict
+    )
     under = FREE if verdict == DOES_NOT_APPLY else verdict
-    assert judging.judge_asyncio({"counts": dict(counts, under_loop=1), "loop": loop}) == under
+    assert judging.judge_asyncio(Examination(counts=dict(counts, under_loop=1), loop=loop)) == under
 
 
 def test_waits_of_greenlets_count_as_standing_still_where_the_loop_did():
@@ -669,10 +717,10 @@ def test_waits_of_greenlets_count_as_standing_still_where_the_loop_did():
         return event("wait", s=s, stood=stood, who=REQUESTS)
 
     greenlets = [event("greenlet", itself=False), event("greenlet", itself=True)]
-    stood = counted([*greenlets, wait(0.5, True), wait(3.0, False)])["stood"]
+    stood = count_events([*greenlets, wait(0.5, True), wait(3.0, False)])["stood"]
     assert (stood["waits"], stood["times"], stood["s"]) == (2, 1, 0.5)
     assert stood["fetched"] and stood["in_greenlets"]
-    assert not counted([greenlets[0]])["stood"]["in_greenlets"]
+    assert not count_events([greenlets[0]])["stood"]["in_greenlets"]
 
 
 @pytest.mark.parametrize(
@@ -690,11 +738,11 @@ def test_waits_of_greenlets_count_as_standing_still_where_the_loop_did():
 def test_greenlets_block_each_other_where_the_loop_stood_twice(changed, verdict):
     its = dict(dict(times=2, s=0.1, fetched=True, in_greenlets=False), **changed)
     loop = {"used": changed.get("used", True), "patched": changed.get("patched", False)}
-    assert judging.judge_greenlets({"counts": {"stood": its}, "loop": loop}) == verdict
+    assert judging.judge_greenlets(Examination(counts={"stood": its}, loop=loop)) == verdict
 
 
 def test_contexts_alive_at_once_are_the_most_and_memory_is_that_of_all_processes():
-    counts = counted(
+    counts = count_events(
         [
             load(1, alive=3, kib=[1024, 3072], since=0, t=1),
             load(2, alive=2, kib=[3072, 4096], since=2, t=3),
@@ -734,20 +782,20 @@ def test_sessions_are_shared_where_there_are_twice_as_many_connections():
     assert not is_shared({"client": "botocore", "connections": 7}, total)
     assert not is_shared({"client": "httpx", "connections": 50}, total)
     made = ["session", "session", "pool", "botocore", "botocore", "botocore"]
-    counts = counted([event(what) for what in made])
+    counts = count_events([event(what) for what in made])
     assert (counts["sessions"], counts["pools"], counts["botocores"]) == (2, 1, 3)
 
 
 def test_what_only_the_doctors_own_collection_freed_is_added_up():
     several = [event("collected", contexts=8, connections=3)] * 2
-    counts = counted([*several, event("collected", contexts=1, connections=0)])
+    counts = count_events([*several, event("collected", contexts=1, connections=0)])
     assert (counts["collected"], counts["dropped"]) == (17, 6)
 
 
 def test_loops_and_what_brings_tls_of_its_own_are_named_once():
     events = [event("heartbeat", by=by) for by in ("trio", "asyncio", "trio")]
     events += [event("own tls", name=name) for name in ("grpc", "pycurl", "grpc")]
-    counts = counted([*events, event("truststore", where={"line": 3})])
+    counts = count_events([*events, event("truststore", where={"line": 3})])
     assert (counts["heartbeats"], counts["own_tls"]) == (["trio", "asyncio"], ["grpc", "pycurl"])
     assert counts["truststore"] == [{"line": 3}]
 
@@ -812,14 +860,13 @@ def test_places_are_counted_up_to_twenty_of_them():
 # ---------------------------------------------------------------- judging
 
 
-def found_in(events, **changed):
+def examination_of(events, **changed):
     """What a run found, for `judge`: no loop, and no advice to be tried."""
     usual = dict(
-        clients=[], loop=None, cures=[], trap=False, injections=[], provides=[], known=["requests"],
-        loads=[], program="p.py", http={"clients": [], "offers": None}, openssl={}, python="3.13.0",
-        counts=counted(events), ended={"raised": None, "signal": None},
+        known=["requests"], program="p.py", http={"clients": [], "offers": None}, openssl={},
+        python="3.13.0", counts=count_events(events), ended={"raised": None, "signal": None},
     )  # fmt: skip
-    return dict(usual, **changed)
+    return Examination(**dict(usual, **changed))
 
 
 SPEC = {"share": 5.0, "fail_on": ["blocked", "contexts", "handshakes", "loads", "loop-loads"]}
@@ -841,7 +888,7 @@ WELL = [load(), *connection(1), event("exit", cpu=400)]
     ],
 )
 def test_the_exit_status_is_that_of_the_worst_that_was_asked_for(events, ended, spec, status):
-    found = found_in(events, ended=dict({"raised": None, "signal": None}, **ended))
+    found = examination_of(events, ended=dict({"raised": None, "signal": None}, **ended))
     report = judging.judge(found, dict(SPEC, **spec))
     assert report["exit_status"] == status
     assert report["share_stated"] == spec.get("share", 5.0)
@@ -855,11 +902,11 @@ def test_of_a_program_whose_every_connection_failed_nothing_else_is_concluded():
     broken = [
         dict(each, ok=False, why="refused") if each["is"] == "end" else each for each in failing
     ]
-    ill = judging.judge(found_in([*failing, event("exit", cpu=900)]), SPEC)
+    ill = judging.judge(examination_of([*failing, event("exit", cpu=900)]), SPEC)
     assert ill["verdicts"]["certificate loads"] == REPEATED and ill["exit_status"] == 1
     assert ill["verdicts"]["loads on the loop"] == HELD_UP
     assert ill["verdicts"]["contexts"] == ONE_FOR_EACH
-    report = judging.judge(found_in([*broken, event("exit", cpu=900)]), SPEC)
+    report = judging.judge(examination_of([*broken, event("exit", cpu=900)]), SPEC)
     assert report["verdicts"]["certificate loads"] == UNSEEN and report["exit_status"] == 2
     assert {
         report["verdicts"][each] for each in ("loads on the loop", "contexts", "handshakes")
@@ -875,9 +922,9 @@ def test_a_patch_and_truststore_are_named_where_every_connection_failed(patched,
     events = connection(1, ok=False, ended={"why": "recursion"})
     events += [event("truststore", where={})] if injected else []
     loop = {"used": True, "patched": patched, "name": "gevent"}
-    report = judging.judge(found_in(events, loop=loop), SPEC)
+    report = judging.judge(examination_of(events, loop=loop), SPEC)
     assert [each["id"] for each in report["advice"]] == advised
-    well = judging.judge(found_in([*events, *connection(2)], loop=loop), SPEC)
+    well = judging.judge(examination_of([*events, *connection(2)], loop=loop), SPEC)
     assert well["advice"] == []
 
 
@@ -886,7 +933,7 @@ def test_a_loop_is_free_beside_tls_of_its_own_only_where_its_heartbeat_was_heard
     heard = event("heartbeat", by="asyncio")
 
     def told(*events):
-        return judging.judge(found_in(events), SPEC)["verdicts"]["event loop"]
+        return judging.judge(examination_of(events), SPEC)["verdicts"]["event loop"]
 
     assert told(*under) == told(*under, own, heard) == FREE
     assert told(*under, own) == CANNOT_TELL
@@ -908,7 +955,7 @@ def test_what_blocked_a_loop_is_what_is_named(blocked_s, silent_s, names):
     values = dict(waiting=True, by="asyncio")
     events = [event("block", s=blocked_s, who=REQUESTS, **values)]
     events += [event("silence", s=silent_s, who=HTTPX, **values)] if silent_s else []
-    report = judging.judge(found_in([*events, *connection(1)]), SPEC)
+    report = judging.judge(examination_of([*events, *connection(1)]), SPEC)
     [only] = report["advice"]
     assert only["id"] == "asyncio" and only["what"].startswith(names)
 
@@ -916,7 +963,7 @@ def test_what_blocked_a_loop_is_what_is_named(blocked_s, silent_s, names):
 def test_what_risks_nothing_is_advised_first():
     events = [*repeated(5, HTTPX, ms=100, loop=True, waiting=True, t=1), event("exit", cpu=400)]
     events += [closing("program", who=HTTPX)] * 2
-    report = judging.judge(found_in(events), SPEC)
+    report = judging.judge(examination_of(events), SPEC)
     assert [each["id"] for each in report["advice"]] == [
         "connection-close",
         "keep-one",
@@ -944,10 +991,12 @@ def test_the_worst_verdict_is_the_one_that_is_told():
     ],
 )
 def test_a_loop_is_judged_by_its_clients_and_by_who_uses_it(verdict, imported, used, told):
-    found = {"clients": [{"verdict": verdict, "imported": imported}], "loop": {"used": used}}
-    assert judging.judge_loop(found) == told
-    assert judging.judge_loop(dict(found, untried="why")) == CANNOT_TELL
-    assert judging.judge_loop({"clients": [], "loop": None}) == DOES_NOT_APPLY
+    clients = [{"verdict": verdict, "imported": imported}]
+    examination = Examination(clients=clients, loop={"used": used})
+    assert judging.judge_loop(examination) == told
+    examination.untried = "why"
+    assert judging.judge_loop(examination) == CANNOT_TELL
+    assert judging.judge_loop(Examination()) == DOES_NOT_APPLY
 
 
 def test_threads_that_fetched_are_no_greenlets_that_wait():

@@ -29,8 +29,10 @@ class Reply:
 
 
 class Connection:
-    """One TLS connection that speaks HTTP/2. `open`: its replies that are not whole, by stream;
-    `is_settled`: whether the server's settings are in.
+    """One TLS connection that speaks HTTP/2.
+
+    `open`: its replies that are not whole, by stream; `is_settled`: whether the server's settings
+    are in.
     """
 
     def __init__(self, url, context, timeout_s=None, delays_small=False):
@@ -46,9 +48,11 @@ class Connection:
         self.open, self.is_settled = {}, False
 
     def greet(self, window_bytes=0):
-        """Say hello. It leaves together with the first request: a client need not wait for the
-        server's settings (RFC 9113, section 3.4). window_bytes: so much the server may send ahead
-        of our acknowledgement, on each stream and in all; 0 for HTTP/2's own 65,535.
+        """Say hello, together with the first request.
+
+        A client need not wait for the server's settings (RFC 9113, section 3.4). window_bytes: how
+        much the server may send ahead of our acknowledgement, on each stream and in all; 0 for
+        HTTP/2's own 65,535.
         """
         if self.protocol != "h2":
             raise Broken(f"the server chose {self.protocol or 'no protocol'}, and not HTTP/2")
@@ -58,8 +62,9 @@ class Connection:
             self.h2.increment_flow_control_window(window_bytes - 65_535)
 
     def settle(self):
-        """Say hello, and wait all the same for the server's settings: how many streams it allows,
-        for who wants to know.
+        """Say hello, and wait for the server's settings all the same.
+
+        It is for callers that want to know how many streams the server allows.
         """
         self.greet()
         while not self.is_settled:
@@ -78,13 +83,14 @@ class Connection:
         return received
 
     def room(self):
-        """Return how many streams the server allows; a hundred until it has said so, because it
-        should not allow fewer (RFC 9113, section 6.5.2).
+        """Return how many streams the server allows.
+
+        A hundred until it has said so, because it should not allow fewer (RFC 9113, section 6.5.2).
         """
         return self.h2.remote_settings.max_concurrent_streams if self.is_settled else 100
 
-    def ask(self, path):
-        """Send a request; the number of its stream."""
+    def request(self, path):
+        """Send a request, and return the number of its stream."""
         stream = self.h2.get_next_available_stream_id()
         target = [(":authority", self.authority), (":path", path)]
         headers = [(":method", "GET"), (":scheme", "https"), *target]
@@ -114,6 +120,6 @@ class Connection:
         remaining = deque(paths)
         while remaining or self.open:
             while remaining and len(self.open) < min(at_once, self.room()):
-                self.ask(remaining.popleft())
+                self.request(remaining.popleft())
             for _, reply in self.listen():
                 yield reply

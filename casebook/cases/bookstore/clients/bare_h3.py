@@ -1,7 +1,7 @@
 """HTTP/3 with aioquic alone: many requests at once over one connection, each on a stream of QUIC.
 
     async with connected(url, ca_file) as connection:
-        reply = await connection.ask("/")
+        reply = await connection.request("/")
 
 aioquic knows QUIC and HTTP/3, and lends asyncio's loop for what arrives and for its timers.
 https://aioquic.readthedocs.io/en/stable/asyncio.html
@@ -31,9 +31,10 @@ class Reply:
 
 
 class Connection(QuicConnectionProtocol):
-    """A connection that speaks HTTP/3. `resumed`, `early`: whether its handshake took up an earlier
-    session, and whether the server took what was asked before the handshake's end (None before
-    that).
+    """A connection that speaks HTTP/3.
+
+    `resumed`, `early`: whether its handshake took up an earlier session, and whether the server
+    took what was asked before the handshake's end (None before that).
     """
 
     def __init__(self, authority, quic):
@@ -42,7 +43,7 @@ class Connection(QuicConnectionProtocol):
         self._http = H3Connection(quic)
         self.protocol = self.resumed = self.early = None
 
-    async def ask(self, path):
+    async def request(self, path):
         """Send a request, and return the reply once it is whole."""
         stream = self._quic.get_next_available_stream_id()
         reply = self._replies[stream] = Reply(self._loop.create_future())
@@ -55,6 +56,7 @@ class Connection(QuicConnectionProtocol):
         return reply
 
     def quic_event_received(self, event):
+        """Take what QUIC tells: a handshake, data, or an end."""
         if isinstance(event, HandshakeCompleted):
             self.protocol = event.alpn_protocol
             self.resumed, self.early = event.session_resumed, event.early_data_accepted

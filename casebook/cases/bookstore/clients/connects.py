@@ -1,9 +1,10 @@
-"""A session of a library, in which each book comes over a connection of its own: one JSON object in
-(standard input), one out.
+"""A session of a library, in which each book comes over a connection of its own.
 
-In: {"library": "curl", "niquests" or "pycurl", "url", "ca_file", "path" (of the book), "times",
-"method" (of pycurl's connections after the first: "GET", or "POST", which the store refuses)}.
-Out: {"steps": [{"step": "fresh" or "next", "wall_s", "body" (text; none where it was refused)}],
+One JSON object in (standard input), one out. In: {"library": "curl", "niquests" or "pycurl", "url",
+"ca_file", "path" (of the book), "times", "method" (of pycurl's connections after the first: "GET",
+or "POST", which the store refuses)}.
+
+Out: {"steps": [{"step": "fresh" or "next", "wall_s", "body" (text; none if it was refused)}],
 "failure": null or words}.
 """
 
@@ -14,9 +15,9 @@ from urllib.parse import urlsplit
 
 
 def of_curl(spec):
-    """Return a function that fetches the book with curl_cffi, which closes each connection after
-    use. It is told that the first request may leave with the handshake, if the server allows
-    that.
+    """Return a function that fetches the book with curl_cffi, and closes each connection after use.
+
+    It is told that the first request may leave with the handshake, if the server allows that.
     """
     from curl_cffi import CurlHttpVersion, CurlOpt, requests
 
@@ -35,9 +36,10 @@ def of_curl(spec):
 
 
 def of_pycurl(spec):
-    """Return a function that fetches the book with pycurl: a new transfer, and so a new connection,
-    each time. They share what libcurl keeps of TLS sessions, and it is told that a request may
-    leave with the handshake.
+    """Return a function that fetches the book with pycurl, over a new connection each time.
+
+    The transfers share what libcurl keeps of TLS sessions, and are told that a request may leave
+    with the handshake.
     """
     import io
 
@@ -66,8 +68,9 @@ def of_pycurl(spec):
 
 
 def of_niquests(spec):
-    """Return a function that fetches the book with niquests, and then closes the session's
-    connections.
+    """Return a function that fetches the book with niquests.
+
+    It then closes the session's connections.
     """
     import niquests
 
@@ -88,6 +91,7 @@ def of_niquests(spec):
 
 
 def visit(spec):
+    """Fetch the book several times, and return what each of the connections took."""
     library = {"curl": of_curl, "niquests": of_niquests, "pycurl": of_pycurl}[spec["library"]]
     fetch = library(spec)
     steps = []

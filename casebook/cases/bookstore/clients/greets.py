@@ -1,9 +1,9 @@
-"""A client as it comes, told to speak HTTP/2 where it can be told: one JSON object in (standard
-input), one out.
+"""A client as it comes, told to speak HTTP/2 if it can be told.
 
-In: {"client": of CLIENTS, "url", "ca_file", "times"}. Out: {"release", "requests": how many were
-answered, "failure": null or words}. It is the server that sees what the client says; one that
-answers nothing after the greeting makes a failure, which is none of the client's.
+One JSON object in (standard input), one out. In: {"client": of CLIENTS, "url", "ca_file", "times"}.
+Out: {"release", "requests": how many were answered, "failure": null or words}. It is the server
+that sees what the client says; one that answers nothing after the greeting makes a failure, which
+is none of the client's.
 """
 
 import asyncio
@@ -119,6 +119,7 @@ CLIENTS = {
 
 
 def main():
+    """Send the requests, and print what became of them."""
     parameters = json.load(sys.stdin)
     release = importlib.metadata.version(parameters["client"].replace("_", "-"))
     answered, failure = 0, None

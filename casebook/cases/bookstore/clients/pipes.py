@@ -51,8 +51,9 @@ def visit(spec, shelf):
 
 
 def in_threads(pump, pipes):
-    """Run the pump in a daemon thread for each pipe, and wait for all. Daemons do not keep the
-    process from leaving when the watch has ended the visit.
+    """Run the pump in a daemon thread for each pipe, and wait for all.
+
+    Daemons do not keep the process from leaving when the watch has ended the visit.
     """
     pumps = [threading.Thread(target=pump, args=(pipe,), daemon=True) for pipe in pipes]
     for thread in pumps:

@@ -1,14 +1,13 @@
-"""Connections to a store of HTTP/3, one after the other, each for one book: one JSON object in
-(standard input), one out.
+"""Connections to a store of HTTP/3, one after the other, each for one book.
 
-In: {"url", "ca_file", "path" (of the book), "steps": ["fresh", "resumed", "early", "replayed"],
-"pause_s" (before and after what is replayed)}.
+One JSON object in (standard input), one out. In: {"url", "ca_file", "path" (of the book), "steps":
+["fresh", "resumed", "early", "replayed"], "pause_s" (before and after what is replayed)}.
 
 fresh       a connection that knows nothing of an earlier one
 resumed     it shows the ticket of the connection before, and asks when its handshake is done
 early       it shows the ticket, and its request leaves with its first datagrams (0-RTT)
-replayed    no connection: the datagrams that the last one had sent before it heard anything are
-            sent once more, as they were, from another port; whoever saw them could do that
+replayed    no connection: the datagrams that the last one had sent before it arrived anything are
+            sent once more, as they were, from another port; anybody who saw them could do that
 
 Out: {"steps": [{"step", "wall_s" (until the book is in), "resumed", "early" (whether the server
 agreed), "tickets" (how many it gave), "body" (text)}, or {"step", "datagrams"} of what was
@@ -25,7 +24,7 @@ from urllib.parse import urlsplit
 import bare_h3
 
 
-class Overheard:
+class Overarrived:
     """Sends what the transport would, and keeps what leaves before anything has arrived."""
 
     def __init__(self, connection):
@@ -33,7 +32,8 @@ class Overheard:
         self._transport, connection._transport = connection._transport, self
 
     def sendto(self, data, address):
-        if self._connection.heard == 0:
+        """Send a datagram, and keep it if it is one of the first."""
+        if self._connection.arrived == 0:
             self.datagrams.append(data)
         self._transport.sendto(data, address)
 
@@ -41,18 +41,20 @@ class Overheard:
 class Connection(bare_h3.Connection):
     """A connection that counts the datagrams that it got."""
 
-    heard = 0
+    arrived = 0
 
     def connection_made(self, transport):
+        """Put an Overarrived between the connection and its transport."""
         super().connection_made(transport)
-        self.overheard = Overheard(self)
+        self.overarrived = Overarrived(self)
 
     def datagram_received(self, data, address):
-        self.heard += 1
+        """Count a datagram, and pass it on."""
+        self.arrived += 1
         super().datagram_received(data, address)
 
 
-async def one(spec, step, ticket):
+async def take_step(spec, step, ticket):
     """Take a step with a connection, and return what it was, its ticket and its first datagrams."""
     tickets = []
     if step == "resumed":
@@ -65,17 +67,18 @@ async def one(spec, step, ticket):
         keep_ticket=tickets.append,
         early=step == "early",
     ) as connection:
-        reply = await connection.ask(spec["path"])
+        reply = await connection.request(spec["path"])
         wall_s = time.perf_counter() - began
         while connection.protocol is None or not tickets:  # the ticket may be behind the book
             await asyncio.sleep(0.001)
         figures = {"step": step, "wall_s": round(wall_s, 6), "tickets": len(tickets)}
         figures.update(resumed=connection.resumed, early=connection.early)
         figures["body"] = reply.body.decode("utf-8")
-        return figures, tickets[-1], connection.overheard.datagrams
+        return figures, tickets[-1], connection.overarrived.datagrams
 
 
 async def visit(spec):
+    """Take all steps, and return what each was."""
     steps, ticket, datagrams = [], None, []
     for step in spec["steps"]:
         if step == "replayed":
@@ -87,7 +90,7 @@ async def visit(spec):
                 await asyncio.sleep(spec["pause_s"])
             steps.append({"step": step, "datagrams": len(datagrams)})
             continue
-        figures, ticket, datagrams = await asyncio.wait_for(one(spec, step, ticket), 20)
+        figures, ticket, datagrams = await asyncio.wait_for(take_step(spec, step, ticket), 20)
         steps.append(figures)
     return steps
 

@@ -94,7 +94,7 @@ class Shelf:
 
     def list(self, status, body, announced=None):
         """Put the list of ids; returns the books to ask for."""
-        self.index = json.loads(whole(status, body, announced))
+        self.index = json.loads(text_of(status, body, announced))
         self.last = clock()
         books = self.ids or self.index
         self.turns = iter(books)
@@ -122,11 +122,9 @@ class Shelf:
             self.turn = next(self.turns, None)
 
     def read(self, book, status, body, announced=None):
-        """Read the JSON of a book, as the article's client does: that is part of what is
-        measured.
-        """
+        """Read the JSON of a book, as the article's client does: it is part of what is measured."""
         try:
-            text = whole(status, body, announced)
+            text = text_of(status, body, announced)
             json.loads(text)
         except Exception as error:
             raise BookFailed(book, error, certain=True) from error
@@ -136,7 +134,7 @@ class Shelf:
         self.arrivals.append([book, round(self.last - self.began, 6)])
 
 
-def whole(status, body, announced):
+def text_of(status, body, announced):
     """Return the text of a response. Raises WrongStatus and CutShort."""
     if status != 200:
         raise WrongStatus(f"status {status}")

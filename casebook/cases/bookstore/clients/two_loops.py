@@ -7,7 +7,7 @@ import ssl
 
 import bare_h2
 from shelf import path as path_of
-from with_h2 import seen
+from with_h2 import response_parts
 
 
 def in_order(connection, paths, keep):
@@ -39,8 +39,6 @@ class Connection(bare_h2.Connection):
         super().__init__(url, context)
         self.whole = {}
 
-    request = bare_h2.Connection.ask
-
     def response(self, stream):
         """Wait for the response on this stream, whatever else comes in meanwhile."""
         while stream not in self.whole:
@@ -60,6 +58,8 @@ def visit(spec, shelf):
     shelf.speaks(connection.protocol)
     connection.greet()
     (listed,) = connection.fetch(["/"])
-    books = {path_of(book): book for book in shelf.list(*seen(listed))}
+    books = {path_of(book): book for book in shelf.list(*response_parts(listed))}
     loop = in_order if spec["order"] == "asked" else as_completed
-    loop(connection, books, lambda location, body: shelf.put(books[location], *seen(body)))
+    loop(
+        connection, books, lambda location, body: shelf.put(books[location], *response_parts(body))
+    )

@@ -138,6 +138,7 @@ def run(spec, report):
 
 
 def main():
+    """Visit as standard input says, and answer on standard output."""
     # Libraries that print, print to standard error: standard output is for the one object.
     out = os.dup(1)
     os.dup2(2, 1)

@@ -13,18 +13,18 @@ def visit(spec, shelf):
         window = spec.get("window_bytes", 0)
         async with connected(spec["url"], spec["ca_file"], window) as connection:
             shelf.speaks(connection.protocol)
-            remaining = iter(shelf.list(*seen(await connection.ask("/"))))
+            remaining = iter(shelf.list(*response_parts(await connection.request("/"))))
 
             async def one_after_the_other():
                 for book in remaining:
                     with shelf.asking(book):
-                        shelf.put(book, *seen(await connection.ask(path(book))))
+                        shelf.put(book, *response_parts(await connection.request(path(book))))
 
             await asyncio.gather(*(one_after_the_other() for _ in range(spec["at_once"])))
 
     asyncio.run(over_one_connection())
 
 
-def seen(reply):
+def response_parts(reply):
     """Return what the shelf needs to know of a reply."""
     return int(reply.headers[":status"]), reply.body, reply.headers.get("content-length")

@@ -14,10 +14,10 @@ def visit(spec, shelf):
     """Fetch the list of books, then the books over one connection."""
 
     class Connection(bare_h2.Connection):
-        def ask(self, location):
+        def request(self, location):
             if location in remaining:
                 shelf.asking(remaining[location])
-            return super().ask(location)
+            return super().request(location)
 
     def connect():
         context = ssl.create_default_context(cafile=spec["ca_file"])
@@ -31,7 +31,7 @@ def visit(spec, shelf):
     remaining = {}
     connection = connect()
     (reply,) = connection.fetch(["/"])
-    remaining.update((path(book), book) for book in shelf.list(*seen(reply)))
+    remaining.update((path(book), book) for book in shelf.list(*response_parts(reply)))
     at_once = spec["at_once"]
     while remaining:
         count, paths = len(remaining), list(remaining)
@@ -39,7 +39,7 @@ def visit(spec, shelf):
             paths = paths[:at_once]
         try:
             for reply in connection.fetch(paths, at_once):
-                shelf.put(remaining.pop(reply.path), *seen(reply))
+                shelf.put(remaining.pop(reply.path), *response_parts(reply))
         except bare_h2.LOST as error:
             # Asking again does no harm to a book. A connection that brings none tries them one
             # at a time, so that the one which cannot be had is known by its name.
@@ -52,6 +52,6 @@ def visit(spec, shelf):
             shelf.waiting.clear()
 
 
-def seen(reply):
+def response_parts(reply):
     """Return what the shelf needs to know of a reply."""
     return int(reply.headers[":status"]), reply.body, reply.headers.get("content-length")

@@ -30,7 +30,7 @@ def visit(spec, shelf):
         asyncio.run(many_at_once(shelf, options, at_once))
 
 
-def seen(shelf, response):
+def response_parts(shelf, response):
     """Return what the shelf needs to know of a response."""
     shelf.speaks(PROTOCOLS[response.http_version])
     return response.status_code, response.content, response.headers.get("content-length")
@@ -39,9 +39,9 @@ def seen(shelf, response):
 def one_at_a_time(shelf, options):
     """Send each request after the response to the one before it."""
     with httpx.Client(**options) as client:
-        for book in shelf.list(*seen(shelf, client.get("/"))):
+        for book in shelf.list(*response_parts(shelf, client.get("/"))):
             with shelf.asking(book):
-                shelf.put(book, *seen(shelf, client.get(path(book))))
+                shelf.put(book, *response_parts(shelf, client.get(path(book))))
 
 
 async def many_at_once(shelf, options, at_once):
@@ -49,6 +49,6 @@ async def many_at_once(shelf, options, at_once):
     async with httpx.AsyncClient(**options) as client:
 
         async def get(location):
-            return seen(shelf, await client.get(location))
+            return response_parts(shelf, await client.get(location))
 
         await share(shelf, shelf.list(*await get("/")), at_once, get)

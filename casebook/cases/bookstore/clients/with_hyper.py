@@ -1,6 +1,6 @@
-"""The article's second client: hyper, which sends a chunk of requests over one HTTP/2 connection
-and then reads the responses in the order in which it asked.
+"""The article's second client: hyper, which sends requests in chunks over one HTTP/2 connection.
 
+It reads the responses of a chunk in the order in which it asked.
 https://hyper.readthedocs.io/en/latest/quickstart.html
 """
 

@@ -6,7 +6,7 @@ a stack, in a process that ends with the measurement: nothing of them is left. `
 a visit takes, without any.
 
 What chapters use: visit, visit_all, packets and lost (of `visits`); flood and not_here (of
-`capacity`); standings, cells, by_law, by_lot, matrix and controls (of `situations`); greet and
+`feasibility`); standings, cells, by_law, by_lot, matrix and controls (of `situations`); greet and
 unchecked (of `greetings`, whose script is `greet`).
 """
 

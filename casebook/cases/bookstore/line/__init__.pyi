@@ -1,6 +1,6 @@
-from casebook.cases.bookstore.line.capacity import LINE as LINE
-from casebook.cases.bookstore.line.capacity import flood as flood
-from casebook.cases.bookstore.line.capacity import not_here as not_here
+from casebook.cases.bookstore.line.feasibility import LINE as LINE
+from casebook.cases.bookstore.line.feasibility import flood as flood
+from casebook.cases.bookstore.line.feasibility import not_here as not_here
 from casebook.cases.bookstore.line.greetings import greet as greet
 from casebook.cases.bookstore.line.greetings import unchecked as unchecked
 from casebook.cases.bookstore.line.situations import by_law as by_law

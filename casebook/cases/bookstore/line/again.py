@@ -1,15 +1,14 @@
-"""Connections to one store of HTTP/3 over a line, one after the other: one JSON object in (standard
-input), one out.
+"""Connections to one store of HTTP/3 over a line, one after the other.
 
-In: {"way" (of ends.Ends), "congestion", "least_bytes", "chain" (as over.py has it), "tickets" (of
-../serving/quic_store.py),
-"carries" (as over.py has it), "there", "back" (as wire.Wire takes them), "visits": [{"script"
-("sessions" or "connects" of ../clients), and what that reads beside url, ca_file and path}]}.
+One JSON object in (standard input), one out. In: {"way" (of ends.Ends), "congestion",
+"least_bytes", "chain" (as over.py has it), "tickets" (of ../serving/quic_store.py), "carries" (as
+over.py has it), "there", "back" (as wire.Wire takes them), "visits": [{"script" ("sessions" or
+"connects" of ../clients), and what that reads beside url, ca_file and path}]}.
 
 Out: {"way", "book" (its id), "visits": [what the script answers; "server" (the store's counters);
-"connections": [{"there", "back": bytes of IP, "begins": what `begins` says}, for each connection in
-its order]; "late_ms",
-"most_late_ms", "busiest", "tries"]}. Or {"failed": what went wrong, in words}.
+"connections": [{"there", "back": bytes of IP, "begins": as `opening_bytes` returns them}, for each
+connection in its order]; "late_ms", "most_late_ms", "busiest", "tries"]}. Or {"failed": what went
+wrong, in words}.
 """
 
 import json
@@ -26,6 +25,7 @@ _CLIENTS = os.path.dirname(over.VISIT)
 
 
 def answer(parameters):
+    """Open the line and the store, and make the visits."""
     with open(over._BOOKS) as file:
         book = next(iter(json.load(file)))
     with (
@@ -52,16 +52,18 @@ def visited(line, serving, parameters, visit, book):
         {
             THERE: sent["bytes"],
             BACK: received["bytes"],
-            "begins": begins(wire.packets, i, parameters),
+            "begins": opening_bytes(wire.packets, i, parameters),
         }
         for i, (sent, received) in enumerate(both)
     ]
     return dict(reply, server=query("counters"), connections=carried, **quality)
 
 
-def begins(packets, connection, parameters):
-    """Count the bytes of datagrams with which a connection begins: what the client sends before it
-    can have heard anything, and what the store sends before it can have heard of more than that.
+def opening_bytes(packets, connection, parameters):
+    """Count the bytes of datagrams with which a connection begins, in both directions.
+
+    There: what the client sends before it can have heard anything. Back: what the store sends
+    before it can have heard of more than that.
     """
     traffic = [packet for packet in packets if packet["connection"] == connection]
     sent, received = (

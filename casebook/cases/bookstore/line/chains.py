@@ -23,8 +23,10 @@ _FILLING, _PROOFS = x509.ObjectIdentifier("2.25.1"), 242
 
 
 def certify(folder, address, chain=SELF):
-    """Write two files for a server at an address: what it shows, with its key behind it, and what
-    its clients have to trust.
+    """Write two files for a server at an address, and return their paths.
+
+    The first has what the server shows, with its key behind it; the second what its clients have to
+    trust.
     """
     between = CHAINS[chain]
     chain_file, trusted_file = (
@@ -85,8 +87,9 @@ def _name(*parts):
 
 
 def _builder(name, public, issuer):
-    """Return a certificate that is not signed yet; one below an authority has what such have
-    today.
+    """Return a certificate that is not signed yet.
+
+    One below an authority has what such certificates have today.
     """
     today, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
     signer = issuer[0].subject if issuer else name

@@ -87,8 +87,9 @@ class Ends:
         self._undo.close()
 
     def start(self, end, command, dies=True, **options):
-        """Start a subprocess.Popen at one end. dies: at once with this process; otherwise it ends
-        by itself when its standard input does.
+        """Start a subprocess.Popen at one end.
+
+        dies: at once with this process; otherwise it ends by itself when its standard input does.
         """
         space = self._spaces[end]
 
@@ -101,9 +102,7 @@ class Ends:
         return subprocess.Popen(command, preexec_fn=enter, start_new_session=True, **options)
 
     def _leave(self):
-        """Change into namespaces of our own: as root if we are, or as the root of a user
-        namespace.
-        """
+        """Change into namespaces of our own, as root or as the root of a user namespace."""
         if os.geteuid() == 0 and not _libc.unshare(_NEWNET):
             return
         user, group = os.geteuid(), os.getegid()
@@ -185,8 +184,10 @@ class _Tun(_Device):
 
 
 class _Veth(_Device):
-    """The end's own device has the address, and a neighbour that it need not look for; what it
-    sends comes out at its twin, from which the packet socket takes it.
+    """An end of a pair of veth devices.
+
+    The end's own device has the address, and a neighbour that it need not look for; what it sends
+    comes out at its twin, from which the packet socket takes it.
     """
 
     _OURS, _TWINS, _NOBODYS = (bytes([2, 0, 0, 0, 0, last]) for last in (1, 2, 3))
@@ -243,7 +244,8 @@ class _Veth(_Device):
 
 
 def _settings(congestion):
-    """Set up the namespace that we are in, so that a connection knows nothing of those before it.
+    """Set up this namespace, so that a connection knows nothing of those before it.
+
     Returns whether the congestion control is its default now.
     """
     folder = "/proc/sys/net/ipv4/"
@@ -265,8 +267,10 @@ def _settings(congestion):
 
 
 def _by_route(name, congestion):
-    """Choose the congestion control for the way to the other end. A namespace's default may only be
-    one that is allowed to every user of the machine; a route may name any that the kernel has.
+    """Choose the congestion control for the route to the other end.
+
+    A namespace's default may only be one that is allowed to every user of the machine; a route may
+    name any that the kernel has.
     """
     (peer,) = set(ADDRESSES) - {name}
     try:

@@ -1,7 +1,7 @@
-"""How many packets a second a line carries, with no latency and no bandwidth of its own: one JSON
-object in (standard input), one out.
+"""Measure how many packets a second a line carries, with no latency and no bandwidth of its own.
 
-In: {"way" (of ends.Ends), "bytes" (of a flood), "times"}.
+One JSON object in (standard input), one out. In: {"way" (of ends.Ends), "bytes" (of a flood),
+"times"}.
 
 Out: {"way", "floods": [{"took_s" (from the first byte to the last, at the near end), "packets" (in
 both directions), "bytes" (of data, at the near end), "busiest" (as wire.Wire has it), "lost"
@@ -33,7 +33,7 @@ def send(address, size):
                 peer.sendall(bytes_)
 
 
-def take(address, port):
+def receive(address, port):
     """Receive a flood for each line of its input, until that ends: the near end."""
     for _ in sys.stdin:
         with socket.create_connection((address, int(port))) as peer:
@@ -45,6 +45,7 @@ def take(address, port):
 
 
 def answer(parameters):
+    """Open the line and both ends, and make the floods."""
     from ends import ADDRESSES, Ends
 
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -52,26 +53,26 @@ def answer(parameters):
         far = [sys.executable, _HERE, "send", ADDRESSES["far"], str(parameters["bytes"])]
         sender = line.start("far", far, **pipes)
         port = sender.stdout.readline().strip()
-        near = [sys.executable, _HERE, "take", ADDRESSES["far"], port]
-        taker = line.start("near", near, **pipes)
+        near = [sys.executable, _HERE, "receive", ADDRESSES["far"], port]
+        receiver = line.start("near", near, **pipes)
         try:
-            floods = [flood(line, taker) for _ in range(parameters["times"])]
+            floods = [flood(line, receiver) for _ in range(parameters["times"])]
         finally:
-            for process in (taker, sender):
+            for process in (receiver, sender):
                 process.kill()
                 process.wait()
         return {"way": line.way, "floods": floods}
 
 
-def flood(line, taker):
-    """Make one flood, and return what its taker saw and what the line did for it."""
+def flood(line, receiver):
+    """Make one flood, and return what its receiver saw and what the line did for it."""
     from wire import Wire
 
     drops_before, used_s = line.near.dropped() + line.far.dropped(), time.process_time()
     with Wire(line.near, line.far, {}, {}) as wire:
-        taker.stdin.write("\n")
-        taker.stdin.flush()
-        report = json.loads(taker.stdout.readline())
+        receiver.stdin.write("\n")
+        receiver.stdin.flush()
+        report = json.loads(receiver.stdout.readline())
     used_s = time.process_time() - used_s
     drops = line.near.dropped() + line.far.dropped() - drops_before
     packets = sum(direction["packets"] for direction in wire.counts().values())
@@ -80,7 +81,7 @@ def flood(line, taker):
 
 
 if __name__ == "__main__":
-    roles = {"send": send, "take": take}
+    roles = {"send": send, "receive": receive}
     if sys.argv[1:]:
         roles[sys.argv[1]](*sys.argv[2:])
     else:

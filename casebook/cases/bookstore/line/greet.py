@@ -33,6 +33,7 @@ _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
 
 
 def used_s():
+    """Return the CPU seconds of this process so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
@@ -41,6 +42,7 @@ def used_s():
 
 
 def serve(address, certificate):
+    """Serve one small answer over each connection, for ever; print the port."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     tally = {"connections": 0, "resumed": 0}
@@ -169,6 +171,7 @@ def passes(parameters, context, name="", session=None):
 
 
 def answer(parameters):
+    """Open the line and the server, and make the connections of all kinds."""
     from chains import SELF, certify
     from ends import ADDRESSES, Ends
 

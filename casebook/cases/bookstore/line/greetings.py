@@ -8,16 +8,18 @@ certificate of an elliptic curve, as the bookstore does, or a chain.
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pandas as pd
 
-from casebook.cases.bookstore.line import capacity, chains
+from casebook.cases.bookstore.line import chains, feasibility, wire
+from casebook.cases.bookstore.line.lines import Line
 from casebook.cases.bookstore.line.visits import WITH_LIBRARIES
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.experiment import Experiment
 from casebook.laboratory.rounds import as_list
+from casebook.mistakes import check_range
 
 #: What is compared: who connects, with which TLS, and whether with a session of before.
 KINDS = {
@@ -34,6 +36,31 @@ ROUND_TRIPS = dict(zip(KINDS, (4, 3, 3, 3, 3), strict=True))
 _FIGURES = ("resumed", "server_resumed", "bytes", "client_cpu_s", "server_cpu_s")
 
 
+class Greeting(TypedDict):
+    """The columns of `greet`: a row a chain, kind and round; lines.PROVENANCE besides."""
+
+    stack: str
+    repeat: int
+    n: int
+    #: Of chains.CHAINS, and of KINDS.
+    chain: str
+    kind: str
+    #: Round trips by the law.
+    law: int
+    latency_ms: float
+    #: The median of the n connections, with the answer; and the same in round trips of the line.
+    wall_s: float
+    round_trips: float
+    #: Resumed connections, as the client and the server saw it; the client requests does not say.
+    resumed: int | None
+    server_resumed: int
+    #: Of IP packets in both directions, a connection.
+    bytes: int
+    #: CPU seconds a connection.
+    client_cpu_s: float
+    server_cpu_s: float
+
+
 @rounds.takes_until
 def greet(
     latency_s: float = 0.01,
@@ -44,17 +71,19 @@ def greet(
 ) -> pd.DataFrame:
     """Connect n times in each way over a line: one row a chain, kind and round.
 
-    latency_s: each way. chain: what the server shows, of chains.CHAINS, one or several; kinds: of
-    KINDS. until, looks: laboratory/rounds.py. Columns: chain, kind, law (round trips), n,
-    latency_ms, repeat, wall_s (the median of the n connections, with the answer), round_trips (the
-    same in those of the line), resumed and server_resumed (connections, as the client and the
-    server saw it; the client requests does not say), bytes (of IP packets in both directions),
-    client_cpu_s and server_cpu_s (a connection), source, instead, measured_at and
-    measurements.COLUMNS. Raises UsageError, MissingInterpreter, RunFailed.
+    Parameters:
+        latency_s: each way.
+        n: connections of each kind.
+        repeats: how many rounds, or which; 1 by default.
+        chain: what the server shows, of chains.CHAINS, one or several.
+        kinds: of KINDS.
+        until, looks: what is to be decided (laboratory/rounds.py).
+
+    Returns the columns of Greeting. Raises UsageError, MissingInterpreter, RunFailed.
     """
-    if not 0 < latency_s <= 1 or not 1 <= n <= 100:
-        raise UsageError(f"{n} connections from {latency_s:g} s away: choose 1 to 100, up to 1 s")
-    kinds, chain_names = list(kinds), as_list(chain)
+    check_range("n", n, 1, 100)
+    check_range("the latency", latency_s, 1e-6, wire.LONGEST_S, " s")
+    line, kinds, chain_names = Line(latency_s=float(latency_s)), list(kinds), as_list(chain)
     if not {*kinds} <= {*KINDS} or not {*chain_names} <= {*chains.CHAINS}:
         raise UsageError(
             f"choose kinds of {', '.join(KINDS)}, chains of {'; '.join(chains.CHAINS)}"
@@ -62,7 +91,7 @@ def greet(
     parameter_sets = [
         {
             "way": "",
-            "latency_s": float(latency_s),
+            "latency_s": line.latency_s,
             "n": n,
             "kinds": [KINDS[kind] for kind in kinds],
             "checks": [],
@@ -82,16 +111,17 @@ def greet(
         shared |= {"n": n, "chain": row_chain if row_chain in chains.CHAINS else chains.SELF}
         for kind, answer in zip(kinds, answers, strict=True):
             wall_s = float(pd.Series(answer["walls_s"]).median())
-            figures = {"kind": kind, "law": ROUND_TRIPS[kind], "latency_ms": 1000 * latency_s}
-            figures |= {"wall_s": wall_s, "round_trips": wall_s / (2 * latency_s)}
+            figures = {"kind": kind, "law": ROUND_TRIPS[kind], "latency_ms": line.latency_ms}
+            figures |= {"wall_s": wall_s, "round_trips": line.round_trips(wall_s)}
             rows.append(shared | figures | {name: answer[name] for name in _FIGURES})
     return pd.DataFrame(rows)
 
 
 def unchecked() -> pd.DataFrame:
-    """Check what a resumed connection leaves unchecked: one row for each kind of TLS and connection
-    that should not pass, with `passes`. Columns: tls, connection (greet.py's `check` says which),
-    passes, source, instead, measured_at and measurements.COLUMNS. Raises as `greet`.
+    """Check what a resumed connection leaves unchecked: one row a kind of TLS and connection.
+
+    Columns: tls, connection (one that should not pass: greet.py's `check` says which), passes, and
+    lines.PROVENANCE. Raises as `greet`.
     """
     parameters = {"way": "", "latency_s": 0.001, "n": 1, "kinds": [], "checks": ["1.2", "1.3"]}
     [row] = _GREET.measure(WITH_LIBRARIES, [parameters]).to_dict("records")
@@ -125,6 +155,6 @@ _GREET = Experiment(
     Path(__file__).parent / "greet.py",
     _figures,
     within_s=120,
-    lacks=capacity.not_here,
-    tells=capacity.told,
+    lacks=feasibility.not_here,
+    tells=feasibility.line_capacity,
 )

@@ -50,24 +50,31 @@ WAYS = {
 }
 
 
-def seconds(
-    way: str, n: int, body: int, trip_s: float, loss: float = 0.0, seed: int = 0, tls: int = 1
-) -> float:
+def seconds(way: str, n: int, body: int, trip_s: float, loss: float = 0.0, seed: int = 0) -> float:
     """Compute how long a visit takes by the law.
 
     way: of WAYS. n: books, at least 1; body: bytes of each; trip_s: there and back. loss: the
-    share of the server's packets that is lost, by a lot that the seed decides. tls: round trips of
-    the handshake of TLS, 2 for a whole one of TLS 1.2.
+    share of the server's packets that is lost, by a lot that the seed decides.
     """
+    return _seconds(way, n, body, _Line(trip_s, loss, _lot(seed)))
+
+
+def round_trips(way: str, n: int, body: int, tls: int = 1) -> float:
+    """Compute how many round trips a visit takes if nothing is lost.
+
+    tls: round trips of the handshake of TLS, 2 for a whole one of TLS 1.2.
+    """
+    return _seconds(way, n, body, _Line(1.0, 0.0, iter(())), tls)
+
+
+def _seconds(way: str, n: int, body: int, line: "_Line", tls: int = 1) -> float:
     connections, window = WAYS[way]
-    lot = _lot(seed) if loss else iter(())
-    line = _Line(trip_s, loss, lot)
     first = _Sender(line)
     began = first.shake_hands(tls) + first.send(LIST)
     size = body + AROUND
     if window:
         first.most = max(1, window // PACKET)
-        waits = -(-n // STREAMS) * trip_s
+        waits = -(-n // STREAMS) * line.trip_s
         return began + max(waits, first.send(n * size))
     senders, free = [first], [began]
     for _ in range(min(connections or n, n) - 1):
@@ -79,16 +86,13 @@ def seconds(
     return max(free)
 
 
-def round_trips(way: str, n: int, body: int, tls: int = 1) -> float:
-    """Compute how many round trips a visit takes if nothing is lost."""
-    return seconds(way, n, body, 1.0, tls=tls)
-
-
 def spread(
     way: str, n: int, body: int, trip_s: float, loss: float = 0.0
 ) -> tuple[float, float, float]:
-    """Compute seconds by the law: the median of DRAWS lots, and the ends of the middle eight
-    tenths; three times the same if nothing is lost. Parameters as for `seconds`.
+    """Compute seconds by the law, for DRAWS lots: their median, and between what most of them lie.
+
+    The ends are those of the middle eight tenths. Three times the same if nothing is lost.
+    Parameters as for `seconds`.
     """
     draws = DRAWS if loss else 1
     walls = sorted(seconds(way, n, body, trip_s, loss, i) for i in range(draws))
@@ -117,6 +121,7 @@ class _Sender:
     most: int = 1 << 30
 
     def shake_hands(self, tls: int) -> float:
+        """Return the seconds of the handshakes of TCP and TLS."""
         took_s, timer_s = self.line.trip_s, HANDSHAKE_S
         while self.line.drops():
             took_s, timer_s = took_s + timer_s, 2 * timer_s
@@ -125,6 +130,7 @@ class _Sender:
         return took_s
 
     def send(self, size: int) -> float:
+        """Send some bytes, and return the seconds until the sender knows that they came."""
         remaining, took_s = -(-size // PACKET), 0.0
         while remaining:
             packets = min(remaining, self.may, self.most)
@@ -134,6 +140,7 @@ class _Sender:
 
     def _flight(self, packets: int, is_last: bool) -> tuple[float, int]:
         """Send some packets at once: seconds until the sender knows what came, and how many did.
+
         is_last: there is nothing to send behind them.
         """
         drops = [self.line.drops() for _ in range(packets)] if self.line.loss else []

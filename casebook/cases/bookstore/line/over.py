@@ -47,12 +47,13 @@ class Failed(Exception):
 
 
 def answer(parameters):
+    """Open the line and the store, and make the visits."""
     with tempfile.TemporaryDirectory(prefix="casebook-line-") as folder:
         with (
             Ends(parameters["way"], parameters["congestion"]) as line,
             store(line, parameters, folder) as serving,
         ):
-            visits = drawn(parameters)
+            visits = with_lots(parameters)
             return {
                 "way": line.way,
                 "lots": parameters.get("lots"),
@@ -62,9 +63,11 @@ def answer(parameters):
             }
 
 
-def drawn(parameters):
-    """Return the visits with the lots of this build: what is lost by lot is drawn from its seed and
-    that of the visit, which is another one in each round.
+def with_lots(parameters):
+    """Return the visits with the lots of this build.
+
+    What is lost by lot is drawn from the build's seed and that of the visit, which is another one
+    in each round.
     """
     visits = [dict(visit) for visit in parameters["visits"]]
     for visit in visits:
@@ -169,6 +172,7 @@ def summed_up(reply):
 
 
 def digest(value):
+    """Return a digest of a value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 

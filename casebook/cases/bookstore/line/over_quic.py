@@ -20,6 +20,7 @@ QUIC_STORE = os.path.join(_SERVING, "quic_store.py")
 
 
 def answer(parameters):
+    """Open the line and both stores, and make the visits."""
     script = os.path.join(_SERVING, parameters.get("serves", os.path.basename(over._STORE)))
     with (
         tempfile.TemporaryDirectory(prefix="casebook-line-") as of_tcp,
@@ -34,7 +35,7 @@ def answer(parameters):
             "lots": parameters.get("lots"),
             "visits": [
                 visited(line, stores.get(visit["protocol"], tcp), visit, parameters["carries"])
-                for visit in over.drawn(parameters)
+                for visit in over.with_lots(parameters)
             ],
         }
 

@@ -7,7 +7,7 @@ cells(table, ["where", "bodies"])
 import json
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import Any, TypedDict
 
 import pandas as pd
 
@@ -21,18 +21,37 @@ SLOWER = 1.1
 
 BEST, AS_GOOD, LONGER, UNDECIDED = "best", "as good", "longer", "undecided"
 
-COLUMNS = ["way", "wall_s", "times", "low", "high", "rounds", "outcome"]
+
+class Standing(TypedDict):
+    """The columns of `standings`, behind those of the situation."""
+
+    way: str
+    #: The median of the rounds.
+    wall_s: float
+    #: As long as the best way of that situation: the median of the rounds, and its interval
+    #: (decisions.interval; NaN if there are too few rounds).
+    times: float
+    low: float
+    high: float
+    rounds: int
+    #: BEST for the way with the smallest median; LONGER if the whole interval is above SLOWER,
+    #: AS_GOOD if it is below, else UNDECIDED.
+    outcome: str
+
+
+COLUMNS = [*Standing.__annotations__]
 
 
 def standings(visits: pd.DataFrame, situation: Sequence[str], way: str = "label") -> pd.DataFrame:
-    """Rank the ways in each situation: one row for each situation and way, with the columns of the
-    situation, and COLUMNS.
+    """Rank the ways in each situation: one row for each situation and way.
 
-    visits: columns `repeat`, `wall_s`, way and those of situation; of each way at most one visit a
-    round. times: as long as the best way of that situation, the median of the rounds, with its
-    interval from low to high (decisions.interval; NaN where there are too few rounds). outcome:
-    BEST for the way with the smallest median; LONGER where the whole interval is above SLOWER,
-    AS_GOOD where it is below, else UNDECIDED.
+    Parameters:
+        visits: columns `repeat`, `wall_s`, way and those of situation; of each way at most one
+            visit a round.
+        situation: the columns that make a situation.
+        way: the column that tells the ways apart.
+
+    Returns the columns of the situation, and those of Standing.
     """
     rows = []
     for values, group in visits.groupby(list(situation), sort=False):
@@ -46,6 +65,7 @@ def standings(visits: pd.DataFrame, situation: Sequence[str], way: str = "label"
 
 
 def _comparison(walls: pd.DataFrame, label: Any, best: Any) -> dict[str, Any]:
+    """Compare a way with the best one, round by round: columns of Standing."""
     times = (walls[label] / walls[best]).dropna()
     decided = decide(times, window(above=SLOWER))
     outcome = {HOLDS: LONGER, OTHERWISE: AS_GOOD}.get(decided.outcome, UNDECIDED)
@@ -56,8 +76,7 @@ def _comparison(walls: pd.DataFrame, label: Any, best: Any) -> dict[str, Any]:
 
 
 def cells(table: pd.DataFrame, situation: Sequence[str]) -> pd.DataFrame:
-    """Put standings into a table to read: a row for each situation, a column for each way, in
-    words.
+    """Put standings into a table to read, in words: a row a situation, a column a way.
 
     What was not measured in a situation is empty.
     """
@@ -82,9 +101,10 @@ SMALL = 109
 
 
 def placed(visits: pd.DataFrame) -> pd.DataFrame:
-    """Return the visits that the law knows: those in a way of law.WAYS, with reno and no limit to
-    the bandwidth, that lose nothing or a share of all packets. With further columns: way, body
-    (bytes), loss (a share).
+    """Return the visits that the law knows, with further columns: way, body (bytes) and loss.
+
+    They are in a way of law.WAYS, with reno and no limit to the bandwidth, and lose nothing or a
+    share of all packets.
     """
     rows = visits[visits["congestion"] == "reno"]
     if "mbit" in rows:
@@ -106,9 +126,10 @@ def by_law(visits: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_lot(visits: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
-    """Return the same, of visits that lost a share of all packets; and low_s and high_s, between
-    which lie the middle eight tenths of the law's lots (law.spread), way_s: wall_s without what
-    such visits compute, and as_most: whether way_s lies between the two.
+    """Return the same, of visits that lost a share of all packets, with the law's lots.
+
+    low_s, high_s: the ends of the middle eight tenths of the lots (law.spread). way_s: wall_s
+    without what such visits compute. as_most: whether way_s lies between the two.
 
     beside: visits of the same ways, sizes and distances that lost nothing. What they take beyond
     the law, in the median, is what is computed.
@@ -143,14 +164,15 @@ def _loss(lose: str) -> float | None:
 
 
 def matrix() -> tuple[pd.DataFrame, list[str]]:
-    """Make the visits of a full build that the quick one leaves out, eight rounds each; return them
-    as `visit` gives them, and in words the ways that the line could not keep up with.
+    """Make the visits of a full build that the quick one leaves out, eight rounds each.
 
     13 books and 200, from 4, 35 and 150 ms away, in all sizes; and 13 of 27 kB with 0.1, 1 and 2 %
-    of the packets lost. HTTP/2's own window is left out where streams would take longer than
-    AT_MOST_S by the law: with a hundred streams in turn, none of them would end for so long that
-    the reader took the store for dead. In quick mode no rows: it takes an hour or two. Raises as
-    `visit`.
+    of the packets lost. HTTP/2's own window is left out if streams would take longer than AT_MOST_S
+    by the law: with a hundred streams in turn, none of them would end for so long that the reader
+    took the store for dead. In quick mode there are no rows: it takes an hour or two.
+
+    Returns them as `visit` does, and in words the ways that the line could not keep up with. Raises
+    as `visit`.
     """
     if modes.current() != modes.FULL:
         return pd.DataFrame(), []
@@ -199,11 +221,13 @@ _WINDOWS = (0, 1 << 24)
 
 
 def controls() -> tuple[pd.DataFrame, list[str]]:
-    """Visit over TCP with its congestion controls: 13 books of 27 kB with 2 % of the packets lost,
-    from 35 ms away, over 13 connections and as streams with a wide window; ROUNDS rounds with each
-    control in CONTROLS, and those of them that this kernel lacks. In full mode also eight rounds
-    with bbr, with 1 %, and from 4 ms away. The lots are the same for both ways and all controls.
-    Raises as `visit`.
+    """Visit over TCP with its congestion controls, and lose 2 % of the packets.
+
+    13 books of 27 kB from 35 ms away, over 13 connections and as streams with a wide window; ROUNDS
+    rounds with each control in CONTROLS. In full mode also eight rounds with bbr, with 1 %, and
+    from 4 ms away. The lots are the same for both ways and all controls.
+
+    Returns the visits, and the controls that this kernel lacks. Raises as `visit`.
     """
     common: dict[str, Any] = {"n": 13, "body_bytes": 27_000, "window_bytes": _WINDOWS[1]}
     clients = ["pipes:13", "bare-h2"]

@@ -9,22 +9,22 @@ reno (ends.CONGESTION), which every kernel has. Each book is compared.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import pandas as pd
 
+from casebook.build import in_build, not_a_measurement
 from casebook.cases.bookstore import opening, readers, stock
-from casebook.cases.bookstore.line import capacity, ends, wire
-from casebook.cases.bookstore.line.capacity import STACK
-from casebook.errors import NotInFile, RunFailed, UsageError
-from casebook.laboratory import beside, measurements, rounds
+from casebook.cases.bookstore.line import ends, feasibility, lines, wire
+from casebook.cases.bookstore.line.feasibility import STACK
+from casebook.cases.bookstore.line.lines import Conditions, Kind
+from casebook.errors import NotInFile, RunFailed
+from casebook.laboratory import reservation, rounds
 from casebook.laboratory.decisions import HOLDS, ratio
 from casebook.laboratory.experiment import Experiment, runnable
-from casebook.laboratory.rounds import as_list
 from casebook.stacks import digests, environments
 
 #: Where a client has a library around the protocol, both ends run in this one, which has the
@@ -42,19 +42,82 @@ _HERE = Path(__file__).parent
 #: Of what the script says where a congestion control cannot be chosen, or the line is too slow.
 _NO_CONTROL, _TOO_MUCH = "does not let a namespace choose", "the line could not keep up"
 
-#: What a client can be made to do otherwise, and how it is called then: columns of `visit`.
-_NOT_SO = {"window_bytes": 0, "delays_small": False}
+#: The columns that say what was chosen of the line, beside its latency and what is lost.
+_CHOSEN = ("window_bytes", "delays_small", "congestion", "mbit")
 
-COLUMNS = [
-    *("stack", "client", "label", "protocol", "connections", "at_once", "n", "body_bytes"),
-    *("latency_ms", *_NOT_SO, "lose", "lots", "congestion", "mbit", "way", "repeat"),
-    *("wall_s", "round_trips", "opened", "packets", "bytes", "dropped", "again"),
-    *("repair_ms", "next_ms", "behind"),
-    *("late_ms", "most_late_ms", "busiest", "tries"),
-    *("source", "instead", "measured_at", *measurements.COLUMNS),
-]
 
-PACKET_COLUMNS = ["t_s", "direction", "connection", "seq", "bytes", "is_again", "dropped"]
+class Row(TypedDict):
+    """The columns of `visit`; behind them come lines.PROVENANCE."""
+
+    stack: str
+    client: str
+    label: str
+    protocol: str
+    connections: int
+    at_once: int
+    n: int
+    body_bytes: int
+    #: Each way.
+    latency_ms: float
+    window_bytes: int
+    delays_small: bool
+    #: What is lost, as JSON; "" for nothing.
+    lose: str
+    #: The seed of the build, if something was drawn; missing in older answers.
+    lots: int | None
+    congestion: str
+    mbit: float
+    #: How the packets were had (ends.WAYS).
+    way: str
+    repeat: int
+    #: From the first connection to the last book.
+    wall_s: float
+    #: The same in round trips of the line.
+    round_trips: float
+    #: TCP connections.
+    opened: int
+    #: What the server sent: packets, bytes of IP, and packets with data that came a second time.
+    packets: int
+    bytes: int
+    #: Packets that were lost, in both directions.
+    dropped: int
+    again: int
+    #: From when the first lost packet left the server to when it left once more. Missing, like
+    #: the next two, if nothing was lost or nobody missed it.
+    repair_ms: float
+    #: To when the next packet with new data left on that connection: before it nobody can miss the
+    #: lost one. Missing if there was none before the repair.
+    next_ms: float
+    #: How many of these the server sent meanwhile; the client may read none of them before.
+    behind: int
+    #: How much later than promised packets were: half of them, and the last one.
+    late_ms: float
+    most_late_ms: float
+    #: Packets a second in the busiest window (wire.WINDOW_S), in both directions; missing in older
+    #: answers.
+    busiest: float
+    #: How often the visit was made until the line kept up.
+    tries: int
+
+
+class Packet(TypedDict):
+    """The further columns of `packets`."""
+
+    #: Since the first packet, as it reached the middle of the line from its sender.
+    t_s: float
+    #: wire.THERE or wire.BACK.
+    direction: str
+    connection: int
+    #: The number of its first byte of data.
+    seq: int
+    bytes: int
+    #: Whether all of its data had been sent before.
+    is_again: bool
+    dropped: bool
+
+
+COLUMNS = [*Row.__annotations__, *lines.PROVENANCE]
+PACKET_COLUMNS = [*Packet.__annotations__]
 
 
 class NoControl(RunFailed):
@@ -66,9 +129,12 @@ class TooMuch(RunFailed):
 
 
 def lost(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
-    """Return what `lose` takes: of what the server sends on this connection, in the order of
-    opening, the packet with this byte of its data, once, and further ones behind it for a burst of
-    count.
+    """Return what `lose` takes for one packet that the server sends, once, or for a burst.
+
+    Parameters:
+        byte: of the connection's data; the packet that has it is lost.
+        count: with so many packets, further ones behind it are lost, too.
+        connection: its number, in the order of opening.
     """
     return {"connection": connection, "byte": byte, "count": count}
 
@@ -77,56 +143,38 @@ def lost(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
 def visit(
     clients: str | Iterable[str],
     n: int | Iterable[int] = 13,
-    latency_s: float | Iterable[float] = 0.035,
     body_bytes: int = 0,
-    lose: Mapping[str, Any] | Iterable[Mapping[str, Any]] = (),
     repeats: int | range | None = None,
-    *,
-    window_bytes: int = 0,
-    delays_small: bool = False,
-    congestion: str = ends.CONGESTION,
-    mbit: float = 0,
+    **conditions: Unpack[Conditions],
 ) -> pd.DataFrame:
     """Visit the store over a line, once in each of the ways, in turns: columns COLUMNS.
 
-    clients: as visits.visit takes them, of BARE and LIBRARIES. latency_s: each way. body_bytes: of
-    each book at least. lose: what is lost of what the server sends (wire.py says how), {} for
-    nothing; one or several; a share is drawn by lot, anew in each build and round. window_bytes: of
-    HTTP/2, on each stream and in all, 0 for its own 65,535. delays_small: whether the client of
-    HTTP/2 leaves Nagle's algorithm on; neither is for LIBRARIES. congestion: TCP's. mbit: bandwidth
-    of both directions, 0 for none. until, looks: laboratory/rounds.py.
+    Parameters:
+        clients: as visits.visit takes them, of BARE and LIBRARIES.
+        n: books asked for, one number or several.
+        body_bytes: of each book at least.
+        repeats: how many rounds, or which; 1 by default.
+        conditions: of the line (`lines.Line`); of latency_s and lose one or several. A window and
+            Nagle's algorithm are not for LIBRARIES.
+        until, looks: what is to be decided (laboratory/rounds.py).
 
-    lots: the seed of the build, where something was drawn (missing in older answers). round_trips:
-    wall_s in round trips of the line; packets, bytes, dropped and again (came a second
-    time) are of what the server sent. repair_ms: of the first packet that was lost, from when it
-    left the server to when it left once more; next_ms: to when the next packet with new data left
-    on that connection, missing where there was none before the repair: before it nobody can miss
-    the lost one; behind: how many of these the server sent meanwhile, none of which the client may
-    read before. All are missing where nothing was lost, or nobody missed it. busiest: packets a
-    second in the busiest window (wire.WINDOW_S), in both directions; missing in older answers.
-    Rounds that wait and hardly compute are taken side by side, each on a line of its own, where
+    Rounds that wait and hardly compute are taken side by side, each on a line of its own, if
     `lines_at_once` allows it. Raises UsageError, MissingInterpreter, RunFailed.
     """
-    several = rounds.numbers(1 if repeats is None else repeats)
-    light = len(several) > 1 and _waits(as_list(clients), n, latency_s, body_bytes)
+    numbers = rounds.numbers(1 if repeats is None else repeats)
+    kinds = lines.kinds(clients, n, (*BARE, *LIBRARIES), **conditions)
+    light = len(numbers) > 1 and _waits(kinds, body_bytes)
     answer_lists = rounds.side_by_side(
-        lambda repeat: list(
-            _round(
-                clients, n, latency_s, body_bytes, lose, repeat,
-                window_bytes, delays_small, congestion, mbit,
-            )
-        ),
-        several, lines_at_once() if light else 1, _OVER.script.stem,
-    )  # fmt: skip
-    rows = []
-    for answers in answer_lists:
-        for row, answer in answers:
-            back = answer["counts"][wire.BACK]
-            rows.append(row | {name: back[name] for name in ("packets", "bytes", "again")})
-            rows[-1]["dropped"] = sum(
-                direction["dropped"] for direction in answer["counts"].values()
-            )
-            rows[-1] |= _repair(_packets(answer))
+        lambda repeat: list(_round(kinds, body_bytes, repeat)),
+        numbers,
+        lines_at_once() if light else 1,
+        _OVER.script.stem,
+    )
+    rows = [
+        row | _traffic(answer) | _repair(_packets(answer))
+        for answers in answer_lists
+        for row, answer in answers
+    ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -136,7 +184,7 @@ def visit_all(
     repeats: int | range | None = None,
     **common: Any,
 ) -> pd.DataFrame:
-    """Make several kinds of visits in each round, where one question rests on all of them.
+    """Make several kinds of visits in each round, if one question rests on all of them.
 
     Parameters:
         kinds: of each, what `visit` takes.
@@ -158,9 +206,10 @@ def visit_all(
 def with_controls(
     controls: Iterable[str], clients: str | Iterable[str], **parameters: Any
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Make the same visits with each of TCP's congestion controls; return them, and the controls
-    that are missing: this kernel has none of that name, or lets no namespace choose it. Raises as
-    `visit`.
+    """Make the same visits with each of TCP's congestion controls.
+
+    Returns the visits, and the controls that are missing: this kernel has none of that name, or
+    lets no namespace choose it. Raises as `visit`.
     """
     frames, missing = [], []
     for control in controls:
@@ -171,21 +220,19 @@ def with_controls(
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(), missing
 
 
-def packets(clients: str | Iterable[str], n: int = 13, **parameters: Any) -> pd.DataFrame:
+def packets(
+    clients: str | Iterable[str],
+    n: int = 13,
+    body_bytes: int = 0,
+    **conditions: Unpack[Conditions],
+) -> pd.DataFrame:
     """Return the packets of a visit, one row each: COLUMNS of the visit, and PACKET_COLUMNS.
 
-    parameters: as for `visit`, without rounds. t_s: since the first packet, as it reached the
-    middle of the line from its sender; direction: "there" or "back"; seq: of its first byte;
-    is_again: all of its data had been sent before. Raises as `visit`.
+    Parameters and errors are those of `visit`, without rounds.
     """
-    defaults = dict(latency_s=0.035, body_bytes=0, lose=(), window_bytes=0, delays_small=False)
-    settings: dict[str, Any] = defaults | dict(congestion=ends.CONGESTION, mbit=0) | parameters
+    kinds = lines.kinds(clients, n, (*BARE, *LIBRARIES), **conditions)
     rows: list[dict[str, Any]] = []
-    for row, answer in _round(
-        clients, n, settings["latency_s"], settings["body_bytes"], settings["lose"], 1,
-        settings["window_bytes"], settings["delays_small"], settings["congestion"],
-        settings["mbit"], records=True,
-    ):  # fmt: skip
+    for row, answer in _round(kinds, body_bytes, 1, records=True):
         traffic = _packets(answer)
         rows += [row | packet | {"t_s": packet["t_s"] - traffic[0]["t_s"]} for packet in traffic]
     return pd.DataFrame(rows, columns=list(dict.fromkeys([*COLUMNS, *PACKET_COLUMNS])))
@@ -194,26 +241,24 @@ def packets(clients: str | Iterable[str], n: int = 13, **parameters: Any) -> pd.
 #: How many lines a build has at the same time, at most.
 LINES = 4
 
-#: The visit that says whether they disturb each other: 13 books of 27 kB from 35 ms away, over
-#: thirteen connections and as streams. Only visits from at least as far, of no more bytes and by
-#: clients without a library are made side by side.
-_CONTROL: dict[str, Any] = {
-    "clients": ("pipes:13", "bare-h2"), "n": 13, "body_bytes": 27_000, "latency_s": 0.035,
-    "window_bytes": 1 << 24,
-}  # fmt: skip
-_MOST_BOOKS, _VISITS = 100, 4
+#: The visits that say whether they disturb each other: 13 books of 27 kB from 35 ms away, over
+#: thirteen connections and as streams, _VISITS of each. Only visits from at least as far, of no
+#: more bytes and by clients without a library are made side by side.
+_CONTROL = lines.kinds(("pipes:13", "bare-h2"), 13, BARE, latency_s=0.035, window_bytes=1 << 24)
+_CONTROL_BYTES, _VISITS, _MOST_BOOKS = 27_000, 4, 100
 
 
 @cache
+@not_a_measurement
 def lines_at_once() -> int:
-    """Return how many visits from afar may be made at the same time: LINES where the control takes
-    less than a tenth longer beside others of its kind than alone; else 1.
+    """Return how many visits from afar may be made at the same time.
 
-    Outside a build it is 1: the control takes longer than a few visits.
+    LINES, if the control takes less than a tenth longer beside others of its kind than alone; else
+    1. Outside a build it is 1: the control takes longer than a few visits.
     """
-    if not measurements.in_build() or environments.is_another_machine():
+    if not in_build() or environments.is_another_machine():
         return 1
-    if capacity.not_here() or not runnable([STACK]):
+    if feasibility.not_here() or not runnable([STACK]):
         return 1
     question = ratio("round_trips", "together", "alone", by="control", below=1.1)
     try:
@@ -229,7 +274,7 @@ def control() -> pd.DataFrame:
     Returns two rows a visit, with the columns control ("alone" or "together"), repeat (the number
     of the visit), label and round_trips, the median of the lines. Raises RunFailed.
     """
-    with beside.exclusive():
+    with reservation.exclusive():
         single = [_control("alone", 1)]
         parallel = rounds.side_by_side(lambda line: _control("together", line), LINES, LINES)
     rows = pd.concat(
@@ -242,30 +287,39 @@ def control() -> pd.DataFrame:
 
 def _control(name: str, line: int) -> pd.DataFrame:
     """Make the control's visits on one line: a row each, with its label and its round trips."""
-    manners = [readers.manner(client) for client in _CONTROL["clients"]] * _VISITS
-    visits = [
-        _visit(manner, _CONTROL["n"], _CONTROL["latency_s"], 0, {})
-        | {"window_bytes": _CONTROL["window_bytes"], "delays_small": False, "records": False}
-        for manner in manners
-    ]
-    parameters = {"way": "", "congestion": ends.CONGESTION, "least_bytes": _CONTROL["body_bytes"]}
-    parameters |= {"visits": visits, "control": name}
+    kinds = _CONTROL * _VISITS
+    parameters = {"way": "", "congestion": ends.CONGESTION, "least_bytes": _CONTROL_BYTES}
+    parameters |= {"visits": [_visit(kind, line) for kind in kinds], "control": name}
     [row] = _OVER.measure(STACK, [parameters], repeats=range(line, line + 1)).to_dict("records")
-    trip_s = 2 * _CONTROL["latency_s"]
     return pd.DataFrame(
-        {"repeat": number, "label": manner.label, "round_trips": answer["wall_s"] / trip_s}
-        for number, (manner, answer) in enumerate(zip(manners, row["answers"], strict=True), 1)
+        {
+            "repeat": number,
+            "label": kind.manner.label,
+            "round_trips": kind.line.round_trips(answer["wall_s"]),
+        }
+        for number, (kind, answer) in enumerate(zip(kinds, row["answers"], strict=True), 1)
     )
 
 
-def _waits(clients: list[str], n: Any, latency_s: Any, body_bytes: int) -> bool:
+def _waits(kinds: Iterable[Kind], body_bytes: int) -> bool:
     """Check whether visits wait as much as the control's, and compute no more."""
-    return (
-        all(readers.manner(client).client in BARE for client in clients)
-        and all(far_s >= _CONTROL["latency_s"] for far_s in as_list(latency_s))
-        and max(as_list(n)) <= _MOST_BOOKS
-        and max(as_list(n)) * body_bytes <= _CONTROL["n"] * _CONTROL["body_bytes"]
+    control = _CONTROL[0]
+    return all(
+        kind.manner.client in BARE
+        and kind.line.latency_s >= control.line.latency_s
+        and kind.n <= _MOST_BOOKS
+        and kind.n * body_bytes <= control.n * _CONTROL_BYTES
+        for kind in kinds
     )
+
+
+def _traffic(answer: dict[str, Any]) -> dict[str, int]:
+    """Return what the server sent in a visit, and what was dropped in both directions."""
+    counts = answer["counts"]
+    dropped = sum(direction["dropped"] for direction in counts.values())
+    return {name: counts[wire.BACK][name] for name in ("packets", "bytes", "again")} | {
+        "dropped": dropped
+    }
 
 
 def _packets(answer: dict[str, Any]) -> list[dict[str, Any]]:
@@ -275,9 +329,7 @@ def _packets(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _repair(packets: list[dict[str, Any]]) -> dict[str, float]:
-    """Return how long the first lost packet took to come again, and what was sent behind it
-    meanwhile.
-    """
+    """Return how long the first lost packet took to come again, and what was sent meanwhile."""
     sent = [packet for packet in packets if packet["direction"] == wire.BACK and packet["bytes"]]
     loss = next((packet for packet in sent if packet["dropped"]), None)
     if loss is None:
@@ -304,83 +356,56 @@ def _repair(packets: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def _round(
-    clients, n, latency_s, body_bytes, lose, repeat, window, small, congestion, mbit, records=False
-):
-    """Make one round, and yield (what each visit was, its answer)."""
-    loses = (
-        [dict(lose)] if isinstance(lose, Mapping) or not lose else [dict(losing) for losing in lose]
-    )
-    manners = [readers.manner(client) for client in as_list(clients)]
-    for manner in manners:
-        if manner.client not in (*BARE, *LIBRARIES):
-            raise UsageError(
-                f"{manner.client} does not visit over a line: choose "
-                f"{', '.join((*BARE, *LIBRARIES))}"
-            )
-    if not all(1 <= size <= stock.SIZE for size in as_list(n)):
-        raise UsageError(f"n is {n}; choose 1 to {stock.SIZE:,}")
-    if not 0 <= mbit <= wire.MOST_MBIT:
-        raise UsageError(f"the bandwidth is {mbit:g} Mbit/s; choose up to {wire.MOST_MBIT}, or 0")
-    for far_s in as_list(latency_s):
-        if not 0 <= far_s <= wire.LONGEST_S:
-            raise UsageError(f"the latency is {far_s:g} s; choose 0 to {wire.LONGEST_S:g}")
-    kinds = list(product(as_list(latency_s), loses, as_list(n), manners))
-    if repeat % 2 == 0:
-        kinds.reverse()
-    visits = [
-        {
-            **_visit(manner, size, float(far_s), mbit, _with_seed(losing, repeat)),
-            **{"window_bytes": window, "delays_small": small},
-            "records": records or "byte" in losing,
-        }
-        for far_s, losing, size, manner in kinds
-    ]
-    parameters = {"way": "", "congestion": congestion, "least_bytes": body_bytes, "visits": visits}
-    stack = STACK if all(manner.client in BARE for manner in manners) else WITH_LIBRARIES
-    if any(manner.client == "niquests" for manner in manners):
-        stack = WITH_NIQUESTS
-    frame = _OVER.measure(stack, [parameters], repeats=range(repeat, repeat + 1))
-    if frame.empty:
-        return  # a later round, which the machine that stands in did not take
-    [row] = frame.to_dict("records")
-    shared = {
-        name: row.get(name) for name in ("stack", "repeat", "source", "instead", "measured_at")
-    }
-    shared |= {name: row.get(name) for name in measurements.COLUMNS}
-    for (far_s, losing, size, manner), answer in zip(kinds, row["answers"], strict=True):
-        figures = {
-            "client": manner.client,
-            "label": manner.label,
-            "protocol": manner.reader.protocol,
-        }
-        figures |= {"connections": manner.connections, "at_once": manner.at_once, "n": size}
-        figures |= {"body_bytes": body_bytes, "latency_ms": round(1000 * float(far_s), 3)}
-        figures |= {"window_bytes": window, "delays_small": small, "congestion": congestion}
-        figures |= {"lose": json.dumps(losing) if losing else "", "way": row["took"], "mbit": mbit}
-        figures |= {"lots": row["lots"] if "share" in losing else None}
-        figures |= {name: answer[name] for name in ("wall_s", "late_ms", "most_late_ms", "tries")}
-        figures |= {"busiest": answer.get("busiest", float("nan")), "opened": len(answer["opened"])}
-        figures |= {"round_trips": answer["wall_s"] / (2 * far_s) if far_s else float("nan")}
-        yield shared | figures, answer
+    kinds: list[Kind], body_bytes: int, repeat: int, records: bool = False
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Make one round, and yield (what each visit was, its answer).
 
-
-def _visit(
-    manner: Any, size: int, far_s: float, mbit: float, losing: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return what over.py is told of a visit: by whom, of how many books, over what line."""
-    return {
-        **{"script": manner.reader.script, "protocol": manner.reader.protocol, "n": size},
-        **{"at_once": manner.at_once, "connections": manner.connections, "order": "completed"},
-        "there": {"latency_s": far_s, "mbit": mbit},
-        "back": {"latency_s": far_s, "mbit": mbit, "lose": dict(losing)},
-    }
-
-
-def _with_seed(losing: dict[str, Any], repeat: int) -> dict[str, Any]:
-    """Add the seed of a round to what is lost: each round has a lot of its own, which is the same
-    for all its ways. The build's seed comes to it (over.drawn).
+    None, if it is a later round that the machine that stands in did not take.
     """
-    return {"seed": repeat, **losing} if "share" in losing else losing
+    kinds = lines.in_turn(kinds, repeat)
+    parameters = {
+        "way": "",
+        "congestion": kinds[0].line.congestion,
+        "least_bytes": body_bytes,
+        "visits": [_visit(kind, repeat, records) for kind in kinds],
+    }
+    frame = _OVER.measure(_stack(kinds), [parameters], repeats=range(repeat, repeat + 1))
+    for row in frame.to_dict("records"):
+        shared = {name: row.get(name) for name in lines.SHARED}
+        shared |= {"body_bytes": body_bytes, "way": row["took"]}
+        for kind, answer in zip(kinds, row["answers"], strict=True):
+            line = kind.line
+            figures = {name: getattr(line, name) for name in _CHOSEN} | kind.columns()
+            figures |= {"lots": row["lots"] if "share" in line.lose else None}
+            figures |= {name: answer[name] for name in lines.ANSWERED}
+            figures |= {"busiest": answer.get("busiest", float("nan"))}
+            figures |= {"round_trips": line.round_trips(answer["wall_s"])}
+            yield shared | figures | {"opened": len(answer["opened"])}, answer
+
+
+def _stack(kinds: Iterable[Kind]) -> str:
+    """Return the stack in which both ends of some visits run."""
+    clients = {kind.manner.client for kind in kinds}
+    if "niquests" in clients:
+        return WITH_NIQUESTS
+    return STACK if clients <= set(BARE) else WITH_LIBRARIES
+
+
+def _visit(kind: Kind, repeat: int, records: bool = False) -> dict[str, Any]:
+    """Return what over.py is told of a visit."""
+    line = kind.line
+    back = line.direction(_with_seed(line.lose, repeat))
+    told = kind.visit("completed", there=line.direction(), back=back)
+    return told | {"records": records or "byte" in line.lose}
+
+
+def _with_seed(lose: Mapping[str, Any], repeat: int) -> Mapping[str, Any]:
+    """Add the seed of a round to what is lost, if that is drawn by lot.
+
+    Each round has a lot of its own, which is the same for all its ways. The build's seed comes to
+    it (over.with_lots).
+    """
+    return {"seed": repeat, **lose} if "share" in lose else lose
 
 
 def draws(parameters: Mapping[str, Any]) -> bool:
@@ -430,7 +455,7 @@ _OVER = Experiment(
         ),
         stock.FILE,
     ),
-    lacks=capacity.not_here,
-    tells=capacity.told,
+    lacks=not_a_measurement(feasibility.not_here),
+    tells=feasibility.line_capacity,
     draws=draws,
 )

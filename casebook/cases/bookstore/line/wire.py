@@ -48,15 +48,15 @@ _SYN = 0x02
 
 
 class TooMuch(Exception):
-    """The line could not keep up: packets were passed on much later than promised, the kernel had
-    no room for them, or they came faster than the line carries them. What was timed over it says
-    nothing.
+    """The line could not keep up, so that what was timed over it says nothing.
+
+    Packets were passed on much later than promised, the kernel had no room for them, or they came
+    faster than the line carries them.
     """
 
 
 class Wire:
-    """Carries packets in a thread from __enter__ to __exit__. Raises ValueError for conditions
-    that are out of range.
+    """Carries packets in a thread from __enter__ to __exit__.
 
     `packets`: those seen so far, each {"t_s" (when it arrived here, since the beginning),
     "direction", "connection" (the number of its TCP connection or of its pair of UDP ports, from
@@ -64,6 +64,8 @@ class Wire:
     "is_again" (all of its data had been seen before), "dropped"}. A datagram of UDP has no
     number of its own: its seq is how many bytes of data came before it, and nobody can see whether
     it brings something again.
+
+    Raises ValueError for conditions that are out of range.
     """
 
     def __init__(self, near, far, there, back):
@@ -90,16 +92,19 @@ class Wire:
         os.close(self._stop_reader)
 
     def counts(self):
-        """Return {direction: {"packets", "bytes" (of IP), "dropped", "queue_dropped" (of these, for
-        want of room), "again" (packets with data that came a second time), "by_connection":
-        [{"packets", "bytes", "dropped", "again"}]}}
+        """Return what each direction carried.
+
+        {direction: {"packets", "bytes" (of IP), "dropped", "queue_dropped" (of these, for want of
+        room), "again" (packets with data that came a second time), "by_connection": [{"packets",
+        "bytes", "dropped", "again"}]}}
         """
         return {direction.name: direction.counts() for direction in self._ways}
 
     def kept_up(self, carries):
-        """Return {"late_ms": by how much half of all packets were later than promised,
-        "most_late_ms", "busiest": packets a second, of both directions, in the busiest window}.
-        Raises TooMuch.
+        """Return how late packets were, and how many came in the busiest window. Raises TooMuch.
+
+        {"late_ms": by how much half of all packets were later than promised, "most_late_ms",
+        "busiest": packets a second, of both directions, in the busiest window}
 
         carries: how many packets a second the line carries on this machine (flood.py).
         """
@@ -128,9 +133,7 @@ class Wire:
         return round(max(self.windows.values(), default=0) / WINDOW_S)
 
     def number(self, key, is_new):
-        """Return the number of a connection, a new one if it is new; None for one that is not
-        known.
-        """
+        """Return the number of a connection, a new one if it is new; None if it is not known."""
         if is_new:
             return self._connections.setdefault(key, len(self._connections))
         return self._connections.get(key)
@@ -147,7 +150,7 @@ class Wire:
             if self._stop_reader in ready:
                 return
             for fd in ready:
-                sources[fd].take()
+                sources[fd].receive()
             for direction in self._ways:
                 direction.pass_on()
 
@@ -171,7 +174,7 @@ class _Direction:
         self._first, self._seen = {}, {}
         self.waiting, self.late_s = collections.deque(), []
 
-    def take(self):
+    def receive(self):
         """Record what has arrived, and put it in the queue or drop it."""
         for _ in range(64):
             packet = self.source.read()
@@ -251,15 +254,15 @@ class _Direction:
 
 
 def _losing(lose):
-    """Turn what is said of loss into a function: whether this packet is dropped."""
+    """Return a function that says whether a packet is dropped."""
     if not lose:
-        return lambda record: False
+        return lambda _: False
     if "each" in lose:
         numbers = iter(range(1, 1 << 62))
-        return lambda record: next(numbers) % lose["each"] == 0
+        return lambda _: next(numbers) % lose["each"] == 0
     if "share" in lose:
         lot = random.Random(lose.get("seed", 1))
-        return lambda record: lot.random() < lose["share"]
+        return lambda _: lot.random() < lose["share"]
     remaining = [lose.get("count", 1)]
 
     def named(record):

@@ -13,8 +13,9 @@ from collections import Counter
 
 
 def package(file):
-    """Return the package or standard module of a file: .../site-packages/urllib3/util.py ->
-    urllib3.
+    """Return the package or standard module of a file.
+
+    .../site-packages/urllib3/util.py -> urllib3
     """
     if file.startswith("<frozen "):
         return file[len("<frozen ") : -1].partition(".")[0]

@@ -13,6 +13,7 @@ class Books:
         self.least_bytes = options.get("least_bytes", 0)
 
     def index(self):
+        """Return the ids as JSON."""
         return json.dumps(list(self.books)).encode("utf-8")
 
     def find(self, numbers):
@@ -24,9 +25,7 @@ class Books:
         return json.dumps(self.books[number]).encode("utf-8").ljust(self.least_bytes)
 
     def wait_s(self, number):
-        """Return seconds before this book is answered; None: it waits until the owner lets it
-        go.
-        """
+        """Return seconds before this book is answered; None: until the owner lets it go."""
         return self.slow.get(number, self.delay_s)
 
 
@@ -37,11 +36,13 @@ class Counters:
         self.reset()
 
     def reset(self):
+        """Forget what was counted."""
         self._clients, self._requests, self._peak_streams, self._protocols = set(), 0, 0, {}
 
     def request(self, client, protocol, streams):
-        """Count a request. streams: how many requests of this connection are open now, this one
-        among them.
+        """Count a request.
+
+        streams: how many requests of this connection are open now, this one among them.
         """
         self._clients.add(client)
         self._requests += 1
@@ -49,6 +50,7 @@ class Counters:
         self._protocols[protocol] = self._protocols.get(protocol, 0) + 1
 
     def report(self):
+        """Return what was counted."""
         return {
             "connections": len(self._clients),
             "requests": self._requests,

@@ -24,6 +24,7 @@ in_flight = {}  # client's address: requests that are not answered yet
 
 
 async def answer(scope, response):
+    """Answer a request, and count it."""
     client = scope.client
     in_flight[client] = in_flight.get(client, 0) + 1
     counters.request(client, f"HTTP/{scope.http_version}", in_flight[client])
@@ -38,6 +39,7 @@ async def answer(scope, response):
 
 
 async def page(scope):
+    """Return the status and the body for a request."""
     if scope.path not in ("/", "/book"):
         return 404, b""
     if scope.method not in ("GET", "HEAD"):
@@ -55,30 +57,34 @@ async def page(scope):
 
 
 def free_port():
+    """Find a port that nobody uses."""
     with socket.socket() as probe:
         probe.bind((address, 0))
         return probe.getsockname()[1]
 
 
 def accepts(port):
+    """Check whether somebody listens at a port."""
     with socket.socket() as probe:
         return probe.connect_ex((address, port)) == 0
 
 
 async def ready(port, serving):
+    """Wait until the server answers, and tell the owner."""
     while not accepts(port):
         if serving.done():
-            owner.say(error=f"Granian ended before it answered on port {port}")
+            owner.report(error=f"Granian ended before it answered on port {port}")
             os._exit(1)
         await asyncio.sleep(_CHECK_S)
-    owner.say(port=port)
+    owner.report(port=port)
 
 
 async def main():
+    """Serve until the owner ends."""
     owner.attend(options["folder"], counters)
     port = options["port"] or free_port()
     if accepts(port):
-        owner.say(error=f"port {port} is in use")
+        owner.report(error=f"port {port} is in use")
         return
     server = Server(
         answer,

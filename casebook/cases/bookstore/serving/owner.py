@@ -16,14 +16,16 @@ import time
 _CHECK_S = 1.0
 
 
-def say(**content):
+def report(**content):
     sys.stdout.write(json.dumps(content) + "\n")
     sys.stdout.flush()
 
 
 def attend(folder, counters=None, let_go=None):
-    """Answer the owner from now on, beside whatever serves; when the owner is gone, remove the
-    folder of this run and end. let_go: answers what was held back; called in another thread.
+    """Answer the owner from now on, beside whatever serves.
+
+    When the owner is gone, remove the folder of this run and end. let_go: answers what was held
+    back; called in another thread.
     """
     parent = os.getppid()
 
@@ -34,7 +36,7 @@ def attend(folder, counters=None, let_go=None):
     def answer():
         for line in sys.stdin:
             question, _, number = line.partition(" ")
-            say(number=int(number), **(_answer(question, counters, let_go) or {}))
+            report(number=int(number), **(_answer(question, counters, let_go) or {}))
         end()
 
     def watch():

@@ -26,21 +26,26 @@ books = Books(options)
 
 
 class Handshakes(Counters):
-    """Counts connections too whose handshake came to its end: how many, how many of them took up
-    a session, and how many had early data accepted. And, when they asked first, whether they had
-    taken one up, and whether that was before the handshake's end, which some never bring.
+    """Counts connections, too, whose handshake came to its end.
+
+    How many, how many of them took up a session, and how many had early data accepted. And, when
+    they asked first, whether they had taken one up, and whether that was before the handshake's
+    end, which some never bring.
     """
 
     def reset(self):
+        """Forget what was counted."""
         super().reset()
         self._handshakes = {"handshakes": 0, "resumed": 0, "early": 0}
         self._handshakes.update(asked_resumed=0, asked_early=0)
 
     def note(self, **counts):
+        """Count what is so."""
         for name, is_so in counts.items():
             self._handshakes[name] += bool(is_so)
 
     def report(self):
+        """Return what was counted."""
         return dict(super().report(), **self._handshakes)
 
 
@@ -53,6 +58,7 @@ class Visitor(QuicConnectionProtocol):
         self._is_done = self._has_asked = False
 
     def quic_event_received(self, event):
+        """Take what QUIC tells: a handshake, requests, or an end."""
         if isinstance(event, HandshakeCompleted):
             self._is_done = True
             resumed, early = event.session_resumed, event.early_data_accepted
@@ -107,7 +113,7 @@ def page(method, url):
 
 
 def tickets(policy):
-    """Say what a server does with tickets: it keeps one, and gives it out when it is shown."""
+    """Return what a server does with tickets: it keeps one until it is shown."""
     if not policy:
         return {}
     store = {}
@@ -119,6 +125,7 @@ def tickets(policy):
 
 
 async def main():
+    """Serve until the owner ends."""
     owner.attend(options["folder"], counters)
     configuration = QuicConfiguration(alpn_protocols=H3_ALPN, is_client=False)
     configuration.load_cert_chain(options["chain_file"], options["key_file"])
@@ -130,7 +137,7 @@ async def main():
     transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
         lambda: QuicServer(**serves), local_addr=(options["interface"], options["port"])
     )
-    owner.say(port=transport.get_extra_info("sockname")[1])
+    owner.report(port=transport.get_extra_info("sockname")[1])
     await asyncio.Event().wait()
 
 

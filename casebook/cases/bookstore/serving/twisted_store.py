@@ -28,6 +28,7 @@ class Page(Resource):
     """A resource that counts who asks for it."""
 
     def render_GET(self, request):
+        """Count a request, and answer it."""
         http2 = getattr(request.channel, "_conn", None)
         streams = len(http2.streams) if http2 else 1
         # Not request.client, which 16.3.0 does not know over HTTP/2.
@@ -40,7 +41,8 @@ class Page(Resource):
 class Index(Page):
     """Serve all book ids."""
 
-    def answer(self, request):
+    def answer(self, _):
+        """Return the ids."""
         return books.index()
 
 
@@ -48,6 +50,7 @@ class Book(Page):
     """Return detailed data about each book."""
 
     def answer(self, request):
+        """Return a book, at once or when its time has come."""
         # No id has other letters than ASCII's; Latin-1 knows what to do with each byte.
         number = books.find([text.decode("latin-1") for text in request.args.get(b"id", [])])
         if number is None:
@@ -70,15 +73,18 @@ class Site(server.Site):
     """Offers what the options say, and writes no log of each request."""
 
     def log(self, request):
+        """Write nothing."""
         pass
 
     def acceptableProtocols(self):
+        """Return what is offered in the handshake."""
         if options["http1_only"]:
             return [b"http/1.1"]
         return server.Site.acceptableProtocols(self)
 
 
 def finish(request, number):
+    """Send a book that was waited for."""
     body = books.book(number)
     request.setHeader(b"content-length", str(len(body)).encode("ascii"))
     request.write(body)
@@ -100,15 +106,18 @@ def complain(event):
 
 
 def listening(port):
-    owner.say(port=port.getHost().port)
+    """Tell the owner the port."""
+    owner.report(port=port.getHost().port)
 
 
 def failed(failure):
-    owner.say(error=failure.getErrorMessage())
+    """Tell the owner what went wrong, and end."""
+    owner.report(error=failure.getErrorMessage())
     reactor.stop()
 
 
 def main():
+    """Listen, with the answers that the options ask for."""
     owner.attend(options["folder"], counters, lambda: reactor.callFromThread(let_go))
     log.startLoggingWithObserver(complain, setStdout=False)
     root = Resource()
@@ -127,8 +136,9 @@ def main():
 
 
 def listen_without_alpn(site):
-    """Listen with the context factory of old, of which the article warns. 16.3.0 negotiates with it
-    all the same, for a site that says it can: this one says so no longer.
+    """Listen with the context factory of old, of which the article warns.
+
+    16.3.0 negotiates with it all the same, for a site that says it can: this one says so no longer.
     """
     classImplementsOnly(Site, IProtocolFactory)
     context = ssl.DefaultOpenSSLContextFactory(options["key_file"], options["chain_file"])

@@ -33,6 +33,7 @@ def have_dropped(reception):
 
 
 def run(spec):
+    """Take the steps, ask all that is asked, and return rows."""
     steps.trust_bundle(spec["bundle"])
     counters = counting.count_imports()
     counters["connections"] = 0

@@ -1,9 +1,8 @@
-"""What is left of contexts that threads make and drop one after the other: one JSON object in, one
-out.
+"""What is left of contexts that threads make and drop one after the other.
 
-In: {"file": a bundle's path, or null for none, "threads", "turns": how many contexts each thread
-makes, "maker": whether one thread makes them for all}. Never is more than one context alive: a
-lock is held while it is.
+One JSON object in, one out. In: {"file": a bundle's path, or null for none, "threads", "turns": how
+many contexts each thread makes, "maker": whether one thread makes them for all}. Never is more than
+one context alive: a lock is held while it is.
 
 Out: {"openssl", "peak": the most contexts that were alive at once, "steps": [{"what", "rss_kib",
 "in_use_kib", "free_kib"}]}, as context_weights.py has it: when a first context was made and freed
@@ -14,7 +13,7 @@ ended ("ended"), and once malloc was asked to give back what it keeps ("trimmed"
 import threading
 
 import answering
-from context_weights import Look, libc, make, openssl
+from context_weights import Look, libc, make_context, openssl
 
 
 class Alive:
@@ -41,12 +40,14 @@ class Maker(threading.Thread):
         self.wanted, self.there = threading.Semaphore(0), threading.Semaphore(0)
 
     def run(self):
+        """Make a context whenever one is asked for."""
         while True:
             self.wanted.acquire()
-            self.context = make(self.file)
+            self.context = make_context(self.file)
             self.there.release()
 
-    def make(self):
+    def hand_over(self):
+        """Have it make a context, and return that."""
         self.wanted.release()
         self.there.acquire()
         context, self.context = self.context, None
@@ -54,10 +55,11 @@ class Maker(threading.Thread):
 
 
 def run(spec):
+    """Have the threads make and drop their contexts, and return the memory at each step."""
     library, alive, one_alive = libc(), Alive(), threading.Lock()
     started, over, end = threading.Event(), threading.Semaphore(0), threading.Event()
     maker = Maker(spec["file"])
-    new = maker.make if spec["maker"] else lambda: make(spec["file"])
+    new = maker.hand_over if spec["maker"] else lambda: make_context(spec["file"])
     maker.start()
 
     def work():
@@ -72,7 +74,7 @@ def run(spec):
 
     threads = [threading.Thread(target=work) for _ in range(spec["threads"])]
     record = Look(library)
-    make(spec["file"])
+    make_context(spec["file"])
     for thread in threads:
         thread.start()
         over.acquire()

@@ -20,9 +20,9 @@ import ssl
 import answering
 
 try:
-    import OpenSSL.SSL as pyopenssl
+    from OpenSSL import SSL
 except ImportError:
-    pyopenssl = None
+    SSL = None
 
 #: What Python 2.7 has in its place checks nothing until it is told to, and weighs the same.
 PROTOCOL = getattr(ssl, "PROTOCOL_TLS_CLIENT", ssl.PROTOCOL_SSLv23)
@@ -30,6 +30,8 @@ NAMES = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks kee
 
 
 class Mallinfo2(ctypes.Structure):
+    """What glibc's mallinfo2 returns."""
+
     _fields_ = [(name, ctypes.c_size_t) for name in NAMES]
 
 
@@ -42,9 +44,10 @@ def libc():
     return library
 
 
-def make(file):
-    if pyopenssl:
-        context = pyopenssl.Context(pyopenssl.TLS_METHOD)
+def make_context(file):
+    """Make a context that trusts a bundle."""
+    if SSL:
+        context = SSL.Context(SSL.TLS_METHOD)
     else:
         context = ssl.SSLContext(PROTOCOL)
     load(context, file)
@@ -52,11 +55,13 @@ def make(file):
 
 
 def load(context, file):
+    """Load the bundle, if there is one, into a context."""
     if file:
         context.load_verify_locations(file)
 
 
 def rss_kib():
+    """Return the process's resident memory."""
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
@@ -65,31 +70,33 @@ class Look:
     """Looks at the process's memory, and keeps a row of each step. library: of `libc`."""
 
     def __init__(self, library):
-        self.its, self.steps = library, []
+        self.library, self.steps = library, []
 
     def __call__(self, step):
+        """Add the row of a step."""
         gc.collect()
         row = {"what": step, "rss_kib": rss_kib(), "in_use_kib": None, "free_kib": None}
-        if self.its:
-            info = self.its.mallinfo2()
+        if self.library:
+            info = self.library.mallinfo2()
             row["in_use_kib"] = (info.uordblks + info.hblkhd) / 1024
             row["free_kib"] = info.fordblks / 1024
         self.steps.append(row)
 
 
 def run(spec):
+    """Make and free contexts, and return the memory at each step."""
     library = libc()
     record = Look(library)
-    make(spec["file"])
+    make_context(spec["file"])
     record("before")
-    contexts = [make(spec["file"]) for _ in range(spec["contexts"])]
+    contexts = [make_context(spec["file"]) for _ in range(spec["contexts"])]
     record("made")
     del contexts
     record("freed")
     if library:
         library.malloc_trim(0)
     record("trimmed")
-    context = make(spec["file"])
+    context = make_context(spec["file"])
     record("one")
     for _ in range(spec["loads"]):
         load(context, spec["file"])
@@ -98,9 +105,10 @@ def run(spec):
 
 
 def openssl():
-    if not pyopenssl:
+    """Return the version of the OpenSSL that makes the contexts."""
+    if not SSL:
         return ssl.OPENSSL_VERSION
-    version = pyopenssl.SSLeay_version(pyopenssl.SSLEAY_VERSION)
+    version = SSL.SSLeay_version(SSL.SSLEAY_VERSION)
     return version.decode()
 
 

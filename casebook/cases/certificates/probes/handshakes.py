@@ -29,6 +29,7 @@ def fetch(context, address, page):
 
 
 def run(spec):
+    """Connect several times, and return what each connection cost."""
     new_context = ssl.create_default_context
     if spec["context"] == "truststore":
         import truststore

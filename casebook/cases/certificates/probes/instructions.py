@@ -36,6 +36,7 @@ def child(work):
 
 
 def main():
+    """Load the bundle as often as is asked, and nothing else."""
     packages, bundle = sys.argv[1], sys.argv[2].encode()
     sys.path.insert(0, packages)
     from _cffi_backend import FFI

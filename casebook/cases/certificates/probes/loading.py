@@ -37,9 +37,11 @@ class Stdlib(object):
     version = ssl.OPENSSL_VERSION
 
     def context(self):
+        """Make a context."""
         return ssl.SSLContext(getattr(ssl, "PROTOCOL_TLS_CLIENT", ssl.PROTOCOL_SSLv23))
 
     def certificates(self, context):
+        """Count the certificates of a context."""
         return context.cert_store_stats()["x509"]
 
 
@@ -54,9 +56,11 @@ class PyOpenSSL(object):
         self._lib = _util.lib
 
     def context(self):
+        """Make a context."""
         return self._ssl.Context(self._ssl.SSLv23_METHOD)
 
     def certificates(self, context):
+        """Count the certificates of a context."""
         store = context.get_cert_store()._store
         return self._lib.sk_X509_OBJECT_num(self._lib.X509_STORE_get0_objects(store))
 
@@ -123,7 +127,7 @@ def compute():
 
 
 def in_threads(load, task, newest):
-    """Take the loads in threads that start together. (start, stop)"""
+    """Take the loads in threads that start together, and return (start, stop)."""
     gate = threading.Event()
     failed = []
 
@@ -148,8 +152,8 @@ def in_threads(load, task, newest):
     return start, stop
 
 
-def alone(load, task, newest):
-    """Take the loads one after the other, in this thread. (start, stop)"""
+def in_this_thread(load, task, newest):
+    """Take the loads one after the other, here, and return (start, stop)."""
     start = clock()
     for _ in range(task["loads"]):
         newest[:] = [load()]
@@ -157,7 +161,7 @@ def alone(load, task, newest):
 
 
 def in_processes(load, task):
-    """Take the loads in processes of their own. (start, stop)"""
+    """Take the loads in processes of their own, and return (start, stop)."""
     start = clock()
     children = []
     for _ in range(task["processes"]):
@@ -176,6 +180,7 @@ def in_processes(load, task):
 
 
 def measure(library, task, counters, nowhere):
+    """Take the loads of a task, and return what they took."""
     load = loader(library, task, nowhere)
     newest = [load()]  # the first load of a process also reads files for the first time
     forked = task["processes"] > 1
@@ -185,7 +190,7 @@ def measure(library, task, counters, nowhere):
     if forked:
         start, stop = in_processes(load, task)
     else:
-        strategy = in_threads if task["threads"] > 1 else alone
+        strategy = in_threads if task["threads"] > 1 else in_this_thread
         start, stop = strategy(load, task, newest)
     result = tally.lap()
     result["wall_s"] = stop - start
@@ -199,6 +204,7 @@ def measure(library, task, counters, nowhere):
 
 
 def run(spec):
+    """Measure all tasks with one library."""
     library = PyOpenSSL() if spec["library"] == "pyopenssl" else Stdlib()
     counters = counting.install()
     results = [measure(library, task, counters, spec["nowhere"]) for task in spec["tasks"]]

@@ -43,6 +43,7 @@ WAYS = {"asyncio-shared": asyncio_streams, "httpx-async-shared": httpx_async}
 
 
 async def fetch_all(spec, context):
+    """Fetch all pages at once, and return the replies and the seconds."""
     get = await WAYS[spec["way"]](context)
     urls = ["%s/?page=%d" % (spec["url"], page) for page in range(spec["n"])]
     start = time.perf_counter()
@@ -51,6 +52,7 @@ async def fetch_all(spec, context):
 
 
 def run(spec):
+    """Fetch over one context, and return rows and what failed."""
     context = new_truststore()
     replies, wall_s = asyncio.run(fetch_all(spec, context))
     rows, failed = answering.pages(enumerate(replies))

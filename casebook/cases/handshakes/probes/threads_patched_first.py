@@ -1,5 +1,6 @@
-"""As threads_shake_hands.py, with everything patched by gevent before anything else is imported, so
-that the threads are greenlets.
+"""As threads_shake_hands.py, with everything patched by gevent before anything else is imported.
+
+So the threads are greenlets.
 """
 
 import gevent.monkey

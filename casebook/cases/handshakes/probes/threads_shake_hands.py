@@ -29,12 +29,13 @@ def shared():
     return one_for_all(new_truststore())
 
 
-def each():
+def context_each():
     """Make a truststore context for each thread."""
     return lambda url: fetch(url, new_truststore())
 
 
 def one_for_all(context):
+    """Use one context for all pages, and a connection for each."""
     return with_context(lambda url: fetch(url, context), context)
 
 
@@ -107,9 +108,7 @@ def requests_injected():
 
 
 def requests_shared():
-    """Use one session, of a requests that made one context for all when imported, after
-    injecting.
-    """
+    """Inject, and use one session of a requests that made one context for all at its import."""
     import requests
 
     inject()
@@ -120,6 +119,7 @@ def requests_shared():
 
 
 def inject():
+    """Have truststore take the place of ssl's contexts."""
     import truststore
 
     truststore.inject_into_ssl()
@@ -138,13 +138,15 @@ def with_context(get, context):
 WAYS = {
     function.__name__.replace("_", "-"): function
     for function in (
-        standard, shared, each, urllib3_pool, httpx2_client, httpx2_default, httpx_default,
+        standard, shared, urllib3_pool, httpx2_client, httpx2_default, httpx_default,
         httpx_injected, requests_injected, requests_shared,
     )
 }  # fmt: skip
+WAYS["each"] = context_each
 
 
 def run(spec):
+    """Fetch all pages in threads that start together, and return what each waited for."""
     n, replies, calls = spec["n"], {}, []
     get = WAYS[spec["way"]]()
     start_line = threading.Barrier(n + 1)

@@ -14,6 +14,7 @@ import truststore
 
 
 def run(spec):
+    """Wrap connections in threads, context by context."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     return {"wrapped": sum(wrap_in_threads(**spec) for _ in range(spec.pop("contexts")))}
 

@@ -88,13 +88,12 @@ async def httpx_context(urls):
 
 
 async def httpx_thread(urls):
-    """Make a client for each page, all with a context that a thread makes while the loop goes
-    on.
-    """
+    """Make a client for each page, with a context that a thread makes while the loop goes on."""
     return await with_context(await asyncio.to_thread(ssl.create_default_context), urls)
 
 
 async def with_context(context, urls):
+    """Make a client of httpx for each page, all with one context."""
     import httpx
 
     async def get(url):
@@ -117,6 +116,7 @@ async def aiohttp_context_each(urls):
 
 
 async def aiohttp_with(connector, urls):
+    """Make a session of aiohttp for each page, with a connector of its own."""
     import aiohttp
 
     async def get(url):
@@ -140,8 +140,9 @@ async def openai_each(urls):
 
 
 async def openai_pair_each(urls):
-    """Make two clients of a language model for each page: one that awaits, which asks, and one
-    that does not.
+    """Make two clients of a language model for each page.
+
+    One awaits, which asks, and one does not.
     """
     import httpx
     import openai
@@ -161,7 +162,7 @@ async def botocore_each(urls):
 
     session = botocore.session.Session()
 
-    async def create_client(url):
+    async def create_client(_):
         session.create_client(
             "sts", "eu-central-1", aws_access_key_id="none", aws_secret_access_key="none"
         )
@@ -177,10 +178,11 @@ async def botocore_asked_each(urls):
 async def botocore_asked_one(urls):
     """Make one client of a cloud, and ask it in a thread for each page."""
     client = botocore_client(urls[0])
-    return await botocore_with(lambda url: client, urls)
+    return await botocore_with(lambda _: client, urls)
 
 
 async def botocore_with(client_for, urls):
+    """Fetch each page with botocore, in a thread of its own."""
     loop = asyncio.get_running_loop()
     with concurrent.futures.ThreadPoolExecutor(len(urls)) as threads:
 
@@ -192,12 +194,14 @@ async def botocore_with(client_for, urls):
 
 
 def botocore_client(url):
+    """Make a client of botocore."""
     import botocore.session
 
     return storage_of(botocore.session.Session(), url)
 
 
 def get_object(client, url):
+    """Fetch an object, and return its status and body."""
     reply = client.get_object(**object_of(url))
     return reply["ResponseMetadata"]["HTTPStatusCode"], reply["Body"].read()
 
@@ -210,10 +214,12 @@ async def aiobotocore_each(urls):
 async def aiobotocore_one(urls):
     """Make one client of a cloud that awaits, for all pages."""
     async with aiobotocore_client(urls[0]) as client:
-        return await aiobotocore_with(lambda url: contextlib.nullcontext(client), urls)
+        return await aiobotocore_with(lambda _: contextlib.nullcontext(client), urls)
 
 
 async def aiobotocore_with(client_for, urls):
+    """Fetch each page with aiobotocore, on the loop."""
+
     async def get(url):
         async with client_for(url) as client:
             reply = await client.get_object(**object_of(url))
@@ -223,6 +229,7 @@ async def aiobotocore_with(client_for, urls):
 
 
 def aiobotocore_client(url):
+    """Make a client of aiobotocore."""
     import aiobotocore.session
 
     return storage_of(aiobotocore.session.get_session(), url)
@@ -265,12 +272,14 @@ WAYS = {
 
 
 async def heartbeat(beats):
+    """Note the time at a fixed rate."""
     while True:
         beats.append(time.perf_counter())
         await asyncio.sleep(INTERVAL_S)
 
 
 async def fetch_with_heartbeat(fetch_all, urls):
+    """Fetch all pages while the heart beats beside."""
     beats = []
     beating = asyncio.create_task(heartbeat(beats))
     await asyncio.sleep(5 * INTERVAL_S)
@@ -283,6 +292,7 @@ async def fetch_with_heartbeat(fetch_all, urls):
 
 
 def run(spec):
+    """Fetch all pages on one loop, and return what came and when the heart beat."""
     fetch_all, n = WAYS[spec["way"]], spec["n"]
     count_loads()
     library = spec["way"].partition("-")[0]

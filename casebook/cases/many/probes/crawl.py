@@ -36,9 +36,7 @@ from distributed import Client, KilledWorker, WorkerPlugin, as_completed, get_wo
 
 @dataclasses.dataclass(frozen=True)
 class Manners:
-    """What each host is asked for at most: connections at a time, and requests per second (0: as
-    many as it answers).
-    """
+    """Limits of each host: connections at a time, requests per second (0: no limit)."""
 
     connections: int = 2
     requests_per_s: float = 0
@@ -118,6 +116,7 @@ class OneClient(WorkerPlugin):
         self.cured, self.kept, self.verify = cured, kept, verify
 
     def setup(self, worker):
+        """Choose the adapter, in a worker that begins."""
         worker.one_client = self
         self.adapter = requests.adapters.HTTPAdapter
         if self.cured:
@@ -241,6 +240,7 @@ def report_of(path, urls):
 
 
 def digest_of(urls):
+    """Return a digest of a batch's URLs."""
     return hashlib.sha256("\n".join(urls).encode()).hexdigest()
 
 
@@ -355,6 +355,7 @@ def crawl(
 
 
 def main(urls, folder, address=None):
+    """Crawl the pages that a file names, and print what came of it."""
     os.makedirs(folder, exist_ok=True)
     with open(urls) as lines:
         pages = [line.strip() for line in lines if line.strip()]

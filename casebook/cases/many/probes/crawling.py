@@ -78,7 +78,7 @@ def counting():
         ssl.SSLContext.load_verify_locations = count_and_load
 
 
-def counted():
+def usage():
     """Return what a worker has used so far (in it)."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     loads = getattr(ssl, "counted_loads", [0])[0]
@@ -120,10 +120,11 @@ def content(folder):
 
 
 def run_job(client, job, server, bundle, folder):
+    """Crawl one job, and return what came of it and what it took."""
     import crawl
 
     client.run(counting)
-    start_usage, start_cpu_s = client.run(counted), time.process_time()
+    start_usage, start_cpu_s = client.run(usage), time.process_time()
     server.reset()
     killed, batches = (
         [],
@@ -153,7 +154,7 @@ def run_job(client, job, server, bundle, folder):
     wall_s, engine_cpu_s = time.perf_counter() - start, time.process_time() - start_cpu_s
     counters = server.counters()
     client.wait_for_workers(len(start_usage))  # one that was killed is being replaced
-    end_usage = client.run(counted)
+    end_usage = client.run(usage)
     same_workers = {usage["pid"] for usage in start_usage.values()} == {
         usage["pid"] for usage in end_usage.values()
     }
@@ -173,6 +174,7 @@ def run_job(client, job, server, bundle, folder):
 
 
 def run(spec):
+    """Start a cluster, and crawl all jobs."""
     import certifi
     import dask
     from distributed import Client, LocalCluster

@@ -19,7 +19,7 @@ import time
 LOOK_S = 0.5
 
 
-def here(command, code, wants_file):
+def run_command(command, code, wants_file):
     """Run a command of the checkout that this worker was started from, alone on its machine."""
     import base64
     import fcntl
@@ -72,7 +72,8 @@ def machine():
     }
 
 
-def tell(**content):
+def report(**content):
+    """Print a line for the asker."""
     print(json.dumps(content), file=OUT, flush=True)
 
 
@@ -83,16 +84,16 @@ def asked_of(client, spec):
     for address, answer in sorted(answers.items()):
         name = str(client.scheduler_info(n_workers=-1)["workers"][address]["name"])
         if isinstance(answer, BaseException):
-            tell(worker=name, command=[], failed="does not answer: %s" % answer)
+            report(worker=name, command=[], failed="does not answer: %s" % answer)
         elif answer["versions"] != ours:
             words = [
                 "distributed %s on Python %s" % tuple(versions)
                 for versions in (answer["versions"], ours)
             ]
-            tell(worker=name, command=[], failed="it has %s, and here is %s. Make both the same: "
+            report(worker=name, command=[], failed="it has %s, and here is %s. Make both the same: "
                  "`python -m casebook stacks --make`" % tuple(words))  # fmt: skip
         elif not answer["ready"]:
-            tell(worker=name, command=[], failed="it knows no checkout: start it with "
+            report(worker=name, command=[], failed="it knows no checkout: start it with "
                  "`python -m casebook cluster worker`")  # fmt: skip
         elif not (spec["each_machine"] and answer["machine"] in machines):
             machines.add(answer["machine"])
@@ -101,6 +102,7 @@ def asked_of(client, spec):
 
 
 def run(spec):
+    """Run all commands on all workers, and report what comes."""
     from distributed import Client
     from distributed.security import Security
 
@@ -112,18 +114,18 @@ def run(spec):
     try:
         client = Client(spec["address"], security=secure or None, timeout=spec["wait_s"])
     except Exception as error:
-        tell(error="no scheduler answers at %s (%s)" % (spec["address"], error or type(error)))
+        report(error="no scheduler answers at %s (%s)" % (spec["address"], error or type(error)))
         return
     with client:
         workers = asked_of(client, spec)
         if not workers:
-            tell(error="no worker at %s can be asked" % spec["address"])
+            report(error="no worker at %s can be asked" % spec["address"])
             return
         waiting = {}
         for address, name in workers.items():
             for command in spec["commands"]:
                 future = client.submit(
-                    here, command, spec["code"], spec["file"], workers=[address],
+                    run_command, command, spec["code"], spec["file"], workers=[address],
                     allow_other_workers=False, pure=False, retries=0,
                 )  # fmt: skip
                 waiting[future] = (address, name, command)
@@ -135,10 +137,12 @@ def run(spec):
                 present = {}
             for future, (address, name, command) in list(waiting.items()):
                 if future.status == "finished":
-                    tell(worker=name, command=command, **future.result())
+                    report(worker=name, command=command, **future.result())
                 elif future.status in ("error", "cancelled", "lost") or address not in present:
                     reason = "it died" if future.status != "error" else repr(future.exception())
-                    tell(worker=name, command=command, failed="%s before it had answered" % reason)
+                    report(
+                        worker=name, command=command, failed="%s before it had answered" % reason
+                    )
                 else:
                     continue
                 del waiting[future]

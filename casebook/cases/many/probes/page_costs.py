@@ -45,6 +45,7 @@ def timed(owner, name, kind):
 
 
 def with_requests(urls, bundle, keep_alive, adapter):
+    """Fetch with a session of requests that has this adapter."""
     import requests
 
     with requests.Session() as session:
@@ -100,6 +101,7 @@ WAYS = {
 
 
 def run(spec):
+    """Fetch the pages from a server of our own, and return what they cost both."""
     import certifi
 
     timed(ssl.SSLContext, "load_verify_locations", "load")
@@ -121,6 +123,7 @@ def run(spec):
 
 
 def by_python(fetch, urls, bundle, keep_alive, reset):
+    """Measure what the pages cost this process, after one that is not counted."""
     fetch(urls[:1], bundle, keep_alive)
     reset()
     for counter in (spent, calls):

@@ -76,10 +76,11 @@ class Pages:
         self._process.stdout.close()
 
     def counters(self):
-        """Return, since the start or the last reset: connections (handshake completed), requests,
-        pages (different ones), again (requests for a page that had been asked for before); of the
-        host that had most, peak_connections (open at a time) and peak_per_s (requests within one
-        second); cpu_s of the server.
+        """Return what was asked since the start or the last reset.
+
+        connections (handshake completed), requests, pages (different ones), again (requests for a
+        page that had been asked for before); of the host that had most, peak_connections (open at a
+        time) and peak_per_s (requests within one second); cpu_s of the server.
         """
         return self._query("counters")
 
@@ -99,7 +100,7 @@ class Pages:
         return json.loads(line)
 
 
-class _Seen:
+class _Tally:
     """What the server has counted."""
 
     def __init__(self, still_open=None):
@@ -135,20 +136,20 @@ class _Seen:
 class _Connection(asyncio.Protocol):
     """One client: a request at a time, over a connection that is kept unless it says otherwise."""
 
-    seen = _Seen()
-    known = collections.Counter()  # how often a page with a fault was asked for
+    tally = _Tally()
+    faulty_requests = collections.Counter()  # how often a page with a fault was asked for
 
     def __init__(self, host):
         self._host, self._received = host, b""
 
     def connection_made(self, transport):
-        self._transport, counters = transport, self.seen
+        self._transport, counters = transport, self.tally
         counters.connections += 1
         counters.open[self._host] += 1
         counters.peak_connections = max(counters.peak_connections, counters.open[self._host])
 
     def connection_lost(self, _error):
-        self.seen.open[self._host] -= 1
+        self.tally.open[self._host] -= 1
 
     def data_received(self, data):
         self._received += data
@@ -161,7 +162,7 @@ class _Connection(asyncio.Protocol):
         address = urlsplit(target)
         number = int(address.path.rpartition("/")[2])
         query = parse_qs(address.query)
-        self.seen.request(self._host, number)
+        self.tally.request(self._host, number)
         delay_s = float(query.get("delay", ["0"])[0])
         answer = (number, query.get("fault", [""])[0], keep)
         if delay_s:
@@ -178,9 +179,9 @@ class _Connection(asyncio.Protocol):
             return
         if fault == "wrong":
             body = page(number + 1)
-        elif fault == "never" or (fault == "once" and not self.known[number]):
+        elif fault == "never" or (fault == "once" and not self.faulty_requests[number]):
             status, body = b"503 No", b"not now\n"
-        self.known[number] += bool(fault)
+        self.faulty_requests[number] += bool(fault)
         head = b"HTTP/1.1 %b\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n%b\r\n" % (
             status, len(body), b"" if keep else b"Connection: close\r\n",
         )  # fmt: skip
@@ -238,8 +239,8 @@ async def _serve(count, chain):
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         while line := await reader.readline():
             if line.strip() == b"reset":
-                _Connection.seen = _Seen(_Connection.seen.open)
-            print(json.dumps(_Connection.seen.report()), flush=True)
+                _Connection.tally = _Tally(_Connection.tally.open)
+            print(json.dumps(_Connection.tally.report()), flush=True)
         for server in servers:
             server.close()
 

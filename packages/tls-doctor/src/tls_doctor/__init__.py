@@ -74,6 +74,6 @@ from .command_line import start
 from .examination import inside
 from .probes import counting
 from .report import text_of
-from .words import several, times
+from .wording import several, times
 
 __all__ = ["CHAPTERS", "VERSION", "counting", "inside", "several", "start", "text_of", "times"]

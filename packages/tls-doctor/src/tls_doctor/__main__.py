@@ -1,4 +1,4 @@
-"""python -m tls_doctor"""
+"""Run the command line: python -m tls_doctor."""
 
 import sys
 

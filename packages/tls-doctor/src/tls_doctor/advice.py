@@ -17,16 +17,15 @@ from .basis import (
     LOOP_BLOCKED_FROM_S,
     ONE_AT_A_TIME,
     ONE_FOR_EACH,
-    PY2,
     REPEATED,
     TOO_MANY_FROM,
     UNPATCHED,
 )
 from .blocking import PATCHES
-from .counts import is_shared, wanting
-from .libraries import LIBRARIES, taken_by
+from .clients import KEEP_CONTEXT, advice_to_keep, client_named
 from .loads import judged_rows
-from .words import readable, several, times
+from .verdicts import is_shared, wanting
+from .wording import readable, several, times
 
 CHAPTERS = {
     2: ("02_all_at_once", "All at once"),
@@ -133,74 +132,14 @@ ADVICE = {
         "%(url)s offers HTTP/2, and %(client)s speaks %(version)s. At a distance, many requests at "
         "once over one connection pay; next door, with Python's h2, they cost more."),
 }  # fmt: skip
-_URLOPEN = "urllib2" if PY2 else "urllib.request"
-#: What makes a client load once, and risks nothing: (line, sentence).
-KEEP = {
-    "requests": ("session = requests.Session()",
-        "requests.get makes a Session for each call; one that is kept, for many requests to few "
-        "hosts, keeps its connections, and loads once for each."),
-    "niquests": ("session = niquests.Session()",
-        "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
-    "urllib3": ("pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())",
-        "One pool that is kept keeps its connections, and with a context of your own it loads "
-        "once, whatever it connects to."),
-    "httpx": ("client = httpx.Client()",
-        "httpx.get, and each new client, loads anew; a client that is kept loads once, whatever it "
-        "connects to."),
-    "httpx2": ("client = httpx2.Client()",
-        "Each new client loads anew; one that is kept loads once, whatever it connects to."),
-    "aiohttp": ("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
-        "One context, made once by ssl.create_default_context(), serves all sessions."),
-    "botocore": ("client = boto3.client(...)",
-        "One client for all threads (it may be shared) keeps its connections, ten of them unless "
-        "it is told to keep more. botocore loads once for each new one."),
-    "http.client": ("HTTPSConnection(host, context=context)",
-        "Without a context each HTTPSConnection makes its own: make one, by "
-        "context = ssl.create_default_context(), and give it to all."),
-    "urlopen": (_URLOPEN + ".urlopen(url, context=context)",
-        "Without a context each call makes its own: make one, by "
-        "context = ssl.create_default_context(), and give it to all."),
-    "httplib2": ("http = httplib2.Http()",
-        "One Http for each thread, kept, keeps its connections; each new one loads anew."),
-    "tornado": ("HTTPRequest(url, ssl_options=context)",
-        "ca_certs loads anew for each connection; one ssl.SSLContext for all loads once."),
-    "twisted": ("agent = Agent(reactor, pool=HTTPConnectionPool(reactor))",
-        "An Agent that is kept, and has a pool, keeps its connections; each new one loads anew."),
-}  # fmt: skip
-#: What keeps connections that were closed for want of a place: (line, for which options).
-LARGER = {
-    "requests": 'session.mount("https://", requests.adapters.HTTPAdapter(%s))',
-    "urllib3": "pool = urllib3.PoolManager(%s, ssl_context=ssl.create_default_context())",
-    "botocore": "client = boto3.client(..., config=Config(%s))",
-}
-#: How each of them calls the size of a pool, and of a manager of pools.
-OPTIONS = {
-    "requests": {"full": "pool_maxsize", "evicted": "pool_connections"},
-    "urllib3": {"full": "maxsize", "evicted": "num_pools"},
-    "botocore": {"full": "max_pool_connections"},
-}
 _WANTING = {
     "full": "%(wanted)d connections to one host were in use at once, and its pool keeps %(size)d: "
     "%(times)d were closed after their reply, and made anew. A place for each thread keeps them.",
     "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
     "of its requests the host's connections had been closed to make room.",
 }
-#: What has one connection carry all that is asked of a host by HTTP/2.
-MULTIPLEXED = {
-    "niquests": "session = niquests.Session(multiplexed=True)",
-    "httpx": "client = httpx.AsyncClient(http2=True)",
-    "httpx2": "client = httpx2.AsyncClient(http2=True)",
-}
-#: The calls of a program that make what is to be kept, by client; None: a context.
-MAKERS = {
-    "httpx": "Client AsyncClient", "httpx2": "Client AsyncClient", "requests": "Session",
-    "niquests": "Session AsyncSession", "urllib3": "PoolManager ProxyManager", "httplib2": "Http",
-    "botocore": "client resource", None: "create_default_context",
-}  # fmt: skip
 #: Functions that make a client of httpx for one request.
 CALLS = "get post put patch delete head options request stream".split()
-_OTHERS = ("context = ssl.create_default_context()",
-    "Make one context, and give it to every connection.")  # fmt: skip
 #: Where loads are no illness, those that take less are no advice.
 WORTH_FROM_MS = 20
 #: Another OpenSSL is advised for so many loads of so many milliseconds.
@@ -235,35 +174,39 @@ def advise(name, saves="", **values):
     return dict(texts, chapter=chapter(number))
 
 
-def advice_on_loop(results):
+def advice_on_loop(examination):
+    """Return the advice on a loop that was tried."""
     advice, of_block = [], []
-    for row in results["clients"]:
-        loop, error = results["loop"]["name"], readable(row["error"]).lower()
+    for row in examination.clients:
+        loop, error = examination.loop["name"], readable(row["error"]).lower()
         names = dict(row, loop=loop, patch=PATCHES[loop])
         if row["verdict"] == UNPATCHED:
             advice.append(advise("patch", **names))
         elif row["verdict"] == CANNOT_TELL and any(sign in error for sign in LATE_PATCH):
             advice.append(advise("patch-first", **names))
         elif row["verdict"] == BLOCKED and row["imported"]:
-            of_block = of_block or advice_on_block(results, names)
-    trap = [advise("trap", package=UPGRADES["google/auth/"])] if results["trap"] else []
+            of_block = of_block or advice_on_block(examination, names)
+    trap = [advise("trap", package=UPGRADES["google/auth/"])] if examination.trap else []
     return advice + of_block + trap
 
 
-def advice_on_block(results, names):
-    """Return what frees a loop that is blocked. names: the row of the client that is blocked, and
-    what sentences say of its loop.
+def advice_on_block(examination, names):
+    """Return the advice on a loop that is blocked.
+
+    names: the row of the client that is blocked, and what sentences say of its loop.
     """
     advice, saves, socket = [], {}, str(names["socket"])
-    for row in results["cures"]:
+    for row in examination.cures:
         if row["verdict"] == FREE:
             numbers = (DELAYS_S[0], names["https"]["trials"][0]["wall_s"], row["wall_s"])
             text = "two requests that take %.1f s each: %.2f s now, %.2f s with it"
             saves[row["cure"]] = text % numbers
-    providers = dict((row["name"], row["by"]) for row in results["provides"])
+    providers = dict((row["name"], row["by"]) for row in examination.provides)
     if providers.get("urllib3's SSLContext") == "pyOpenSSL":
         cure = "extract_from_urllib3()"
-        injection = results["injections"][-1] if results["injections"] else {"file": "", "text": ""}
+        injection = (
+            examination.injections[-1] if examination.injections else {"file": "", "text": ""}
+        )
         names.update(injection, by=injected_by(injection))
         packages = [UPGRADES[place] for place in UPGRADES if injection["file"].startswith(place)]
         names["package"] = "".join(packages)
@@ -291,11 +234,9 @@ def injected_by(injection):
     return sentence
 
 
-def advice_on_waits(results):
-    """Return the advice on waits that stop a loop: of clients that do not await, and of anything
-    else.
-    """
-    counts = results["counts"]
+def advice_on_waits(examination):
+    """Return the advice on waits that stop a loop, of clients or of anything else."""
+    counts = examination.counts
     blocked = counts["blocked"]
     if blocked["waiting_s"] < LOOP_BLOCKED_FROM_S:
         blocked = counts["silent"]
@@ -316,11 +257,11 @@ def advice_on_waits(results):
     return [advise("asyncio", to_thread=functions.get(blocked["by"], "asyncio.to_thread"), **names)]
 
 
-def advice_on_failures(results):
+def advice_on_failures(examination):
     """Return the advice if no connection came through, as far as the reason is known."""
-    loop, counts = results["loop"], results.get("counts") or {}
+    loop, counts = examination.loop, examination.counts or {}
     # The injection that came second is in ssl; urllib3 may have kept the first.
-    provided = any("truststore" in str(row["class"]) for row in results["provides"])
+    provided = any("truststore" in str(row["class"]) for row in examination.provides)
     if loop and loop["patched"] and (counts.get("truststore") or provided):
         return [advise("not-together", loop=loop["name"], remove=INJECTS)]
     return []
@@ -334,12 +275,12 @@ _OF_TRUSTSTORE = (
 )
 
 
-def of_lock(results, module):
+def of_lock(examination, module):
     """Return whose lock handshakes wait for, and what to change, for sockets of a module."""
     names = {"remove": ""}
     if "truststore" in module:
         names["whose"] = _OF_TRUSTSTORE
-        if is_injected(results):  # and ssl.create_default_context() makes truststore's, too
+        if is_injected(examination):  # and ssl.create_default_context() makes truststore's, too
             names.update(remove=INJECTS, line="")
     elif module == "ssl":
         names["whose"] = " ssl holds none: it is the program's own, or that of a class of its own."
@@ -350,21 +291,21 @@ def of_lock(results, module):
     return names
 
 
-def is_injected(results):
+def is_injected(examination):
     """Return whether truststore, or the copy of it in pip, is in the place of ssl's contexts."""
     return any(
         row["name"] == "ssl.SSLContext" and "truststore" in str(row["class"])
-        for row in results["provides"]
+        for row in examination.provides
     )
 
 
-def advice_on_others(results, verdicts):
+def advice_on_others(examination, verdicts):
     """Return the advice on the illnesses of the fourth case."""
-    counts, advice = results["counts"], []
+    counts, advice = examination.counts, []
     line = "context = ssl.create_default_context()  # once, for all clients"
     if verdicts["handshakes"] == ONE_AT_A_TIME:
         names = dict(counts["queue"], line=line, whose="")
-        names.update(of_lock(results, names["by"]))
+        names.update(of_lock(examination, names["by"]))
         advice.append(advise("lock", **names))
     if verdicts["loads on the loop"] == HELD_UP:
         names = dict(
@@ -379,11 +320,11 @@ def advice_on_others(results, verdicts):
         row = max(counts["clients"], key=lambda row: row["alive"])
         names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
         names["client"] = row["client"] or "the program"
-        name = library_between(row) or {"botocore": "boto3"}.get(row["client"], row["client"])
-        maker, keyword = LIBRARIES.get(name, (None, None))
+        front = client_named(row["client"]).front
+        library = client_named(library_between(row) or front or row["client"])
         names["line"] = line_of_context(line, row)
-        if maker and keyword is None:
-            names["line"] = "client = %s(...)  # once, for all" % maker
+        if library.takes_nothing:
+            names["line"] = "client = %s(...)  # once, for all" % library.constructor
         advice.append(advise("share-contexts", **names))
     return advice
 
@@ -393,83 +334,111 @@ def place_in(places):
     return ", at %s" % places[0][0] if places else ""
 
 
-def advice_on_counts(results, verdict):
-    """Yield the advice on a run's loads, first what risks nothing."""
-    rows = [row for row in results["counts"]["clients"] if row["loads"] > row["needed"] + 1]
+def advice_on_counts(examination, verdict):
+    """Return the advice on a run's loads, first what risks nothing."""
+    rows = [row for row in examination.counts["clients"] if row["loads"] > row["needed"] + 1]
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
-    injected = is_injected(results)
-    for change in advice_on_closings(results):
-        yield change
+    advice = list(advice_on_closings(examination))
     for row in rows:
-        larger, keep = larger_pool(row), keep_one(row)
-        if row["client"] in ("requests", "botocore") and is_shared(row, results["counts"]):
-            keep = None  # one Session for many connections: it is kept
-        if row["client"] != "requests" and larger:
-            keep = None
-        through = library_between(row)
-        place = ", called by %s" % through if through else ""
-        place += ", from %s" % row["at"][0][0] if row["at"] else ""
-        loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
-        names = dict(row, where=place, loads=loads)
-        names["client"] = row["client"] or "The program"
-        by_truststore = any("truststore" in module for module, _ in row["by"])
-        nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
-        if injected and nothing_to_keep:
-            names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
-            yield advise("loads-late", once=", without the injection,", **names)
-            continue
-        if by_truststore and not injected:  # a client that is kept would load as often
-            line = "context = ssl.create_default_context()  # on Linux; once, for all"
-            yield advise("loads-late", line=line, remove="", instead="", once="", **names)
-            continue
-        for name, pair in ("keep-one", keep), ("larger-pool", larger):
-            if pair is None:
-                continue
+        advice += advice_on_row(examination, row, verdict)
+    for host in examination.counts["http2"]:
+        names = dict(host, line=client_named(host["client"]).multiplexed)
+        names["client"] = host["client"] or "A client"
+        advice.append(advise("one-connection", **names))
+    return advice + advice_on_openssl(examination, rows) + advice_on_sharing(examination, rows)
+
+
+def advice_on_row(examination, row, verdict):
+    """Return the advice on one client that loads again and again."""
+    injected = is_injected(examination)
+    larger, keep = larger_pool(row), keep_one(row)
+    if row["client"] in ("requests", "botocore") and is_shared(row, examination.counts):
+        keep = None  # one Session for many connections: it is kept
+    if row["client"] != "requests" and larger:
+        keep = None
+    names = names_of(row)
+    nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
+    if injected and nothing_to_keep:
+        names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
+        return [advise("loads-late", once=", without the injection,", **names)]
+    if not injected and any("truststore" in module for module, _ in row["by"]):
+        # A client that is kept would load as often.
+        line = "context = ssl.create_default_context()  # on Linux; once, for all"
+        return [advise("loads-late", line=line, remove="", instead="", once="", **names)]
+    advice = []
+    for name, pair in ("keep-one", keep), ("larger-pool", larger):
+        if pair is not None:
             line, sentence = pair
             if injected:
                 sentence += " (truststore loads the system's once more in each handshake.)"
-            tried = results.get("tried", {}).get(trial_of(name, row))
-            if verdict == REPEATED and not tried:
-                sentence += " What that saves could not be tried, so nothing is promised."
-            saves = saves_of(tried) if tried else ""
-            if tried and tried["then"]["loads"] >= tried["now"]["loads"]:
-                sentence, saves = sentence + NO_FEWER % tried["at_once"], ""
-            yield advise(name, saves, **dict(names, line=line, sentence=sentence))
-    for host in results["counts"]["http2"]:
-        line = MULTIPLEXED.get(host["client"], "")
-        yield advise("one-connection", **dict(host, line=line, client=host["client"] or "A client"))
-    # pyOpenSSL brings another OpenSSL than Python's.
+            tried = (examination.tried or {}).get(trial_of(name, row))
+            note, saves = promise_of(tried, verdict)
+            advice.append(advise(name, saves, **dict(names, line=line, sentence=sentence + note)))
+    return advice
+
+
+def names_of(row):
+    """Return what sentences say of one client: its row, with what it did and where in words."""
+    through = library_between(row)
+    place = ", called by %s" % through if through else ""
+    place += ", from %s" % row["at"][0][0] if row["at"] else ""
+    loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
+    return dict(row, where=place, loads=loads, client=row["client"] or "The program")
+
+
+def promise_of(tried, verdict):
+    """Return (what is to be said of a trial beside, what it saved), in words."""
+    if not tried:
+        note = " What that saves could not be tried, so nothing is promised."
+        return note if verdict == REPEATED else "", ""
+    if tried["then"]["loads"] >= tried["now"]["loads"]:
+        return NO_FEWER % tried["at_once"], ""
+    return "", saves_of(tried)
+
+
+def advice_on_openssl(examination, rows):
+    """Return the advice to use another OpenSSL, if loads with this one are costly."""
     costly = [row for row in rows if row["loads"] >= DEAR_LOADS_FROM]
     costly = [row for row in costly if row["load_ms"] >= DEAR_FROM_MS * row["loads"]]
     modules = [module for row in costly for module, _ in row["by"]]
+    # pyOpenSSL brings another OpenSSL than Python's.
     names = set("pyOpenSSL" if module.startswith("OpenSSL") else "ssl" for module in modules)
-    if any(" 3.0." in str(results["openssl"].get(name)) for name in names):
-        yield advise("another-openssl")
-    python = tuple(int(part) for part in results["python"].split(".")[:2])
-    if any(row["client"] == "requests" for row in rows) and python >= (3, 7) and not injected:
-        cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
-        yield advise("share-context", line=cure)
+    is_costly = any(" 3.0." in str(examination.openssl.get(name)) for name in names)
+    return [advise("another-openssl")] if is_costly else []
+
+
+def advice_on_sharing(examination, rows):
+    """Return the advice to share a context, where that works."""
+    python = tuple(int(part) for part in examination.python.split(".")[:2])
+    if is_injected(examination) or python < (3, 7):
+        return []
+    if not any(row["client"] == "requests" for row in rows):
+        return []
+    cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
+    return [advise("share-context", line=cure)]
 
 
 def keep_one(row):
-    """Return (line, sentence) of what makes the client of a row of `counted` load once: the
-    program's own call if its line has one, with its arguments.
+    """Return (line, sentence) of what makes the client of a row load once.
+
+    The line is the program's own call, with its arguments, if the line that loads has one.
     """
-    line, sentence = KEEP.get(row["client"], _OTHERS)
+    client = client_named(row["client"])
+    line, sentence = client.keep or KEEP_CONTEXT
     both = row["awaits"] and row["awaits"] < row["loads"]
     line, call = with_trust(line, row), None if both else own_call(row)
     if row["awaits"]:
         awaiting = line.replace(".Client()", ".AsyncClient()")
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
-        sentence = sentence if both else KEEP["httpx2"][1]  # nothing is said of httpx.get
-    library = library_between(row) or (row["client"] if row["client"] not in KEEP else None)
+        if not both:  # nothing is said of httpx.get
+            sentence = client_named("httpx2").keep[1]
+    library = library_between(row) or (None if client.keep else row["client"])
     if library:
-        maker, note = taken_by(library)
-        if maker and LIBRARIES[library][1] is None:
-            return "client = %s(...)  # once" % maker, note
-        sentence = note + " " + sentence
-        return ("client = %s(...)  # once" % maker if maker else line), sentence
+        maker, note = advice_to_keep(library)
+        if not client_named(library).takes_nothing:
+            note += " " + sentence
+        return ("client = %s(...)  # once" % maker if maker else line), note
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         return line + "  # once, before the work begins", sentence
@@ -479,9 +448,7 @@ def keep_one(row):
 
 
 def verify_of(row):
-    """Return the argument by which a client of httpx takes what httpx.get was given; "" for
-    none.
-    """
+    """Return the argument by which a client of httpx takes what httpx.get was given, or ""."""
     place = row["at"][0][0] if row["at"] else None
     call = (place and call_at(place, CALLS)) or ""
     match = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
@@ -492,12 +459,14 @@ def verify_of(row):
 
 
 def own_call(row):
-    """Return the program's own call that made what is to be kept, as it stands there; None if the
-    line that is named has none, or takes what only a pool of one's own could hold.
+    """Return the program's own call that made what is to be kept, as it stands there.
+
+    None if the line that is named has none, or takes what only a pool of one's own could hold.
     """
     if not row["at"]:
         return None
-    call = call_at(row["at"][0][0], MAKERS.get(row["client"], "").split())
+    makers = client_named(row["client"]).makers if row["client"] else "create_default_context"
+    call = call_at(row["at"][0][0], makers.split())
     if call and row["client"] == "urllib3" and "ssl_context" not in call:
         call, number = re.subn(r"\bca_certs=([^,()]+|[^,()]*\([^()]*\))", CAFILE % r"\1", call)
         if not number:
@@ -507,9 +476,7 @@ def own_call(row):
 
 
 def line_of_context(line, row):
-    """Return the line that makes one context: the program's own call, or one with its
-    certificates.
-    """
+    """Return the line that makes one context: the program's own call, or one like it."""
     call = own_call(row) if row["client"] is None else None
     return "context = %s  # once, for all clients" % call if call else with_trust(line, row)
 
@@ -518,8 +485,9 @@ CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
 
 
 def call_at(place, names):
-    """Return the text of a call of one of some functions on a line of a program, "file.py:3", with
-    its arguments, in one line; None if there is none, or it cannot be told.
+    """Return the text of a call of one of some functions on a line of a program, "file.py:3".
+
+    It is in one line, with its arguments; None if there is none, or it cannot be read.
     """
     path, _, number = place.rpartition(":")
     lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
@@ -544,9 +512,7 @@ def call_at(place, names):
 
 
 def with_trust(text, row):
-    """Return a line that makes a context with the certificates that the program names, if it
-    does.
-    """
+    """Return a line that makes a context with the certificates that the program names, if any."""
     trust = row["trusts"][0][0] if row["trusts"] else None
     default = trust in (None, "system") or trust.startswith("data ") or "certifi" in trust
     named = [os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")]
@@ -558,9 +524,9 @@ def with_trust(text, row):
     return text.replace("ssl.create_default_context()", context)
 
 
-def advice_on_closings(results):
+def advice_on_closings(examination):
     """Yield the advice on connections that are ended with each reply."""
-    counts = results["counts"]
+    counts = examination.counts
     for row in counts["clients"]:
         side = max(row["closed"], key=row["closed"].get) if row["closed"] else None
         if (
@@ -576,35 +542,35 @@ def advice_on_closings(results):
             loads=several(row["loads"], "load"), ms=share * counts["handshake_ms"],
             s=share * counts["handshake_s"], keep=EACH_ONCE if is_made_anew(row) else "",
         )  # fmt: skip
-        tried = results.get("tried", {}).get("connection-close")
+        tried = (examination.tried or {}).get("connection-close")
         saves = saves_of(tried) if tried and side == "program" else ""
         yield advise("connection-close" if side == "program" else "server-closes", saves, **names)
 
 
 def is_made_anew(row):
-    """Return whether each connection of a row of `counted` that asked for its end was made for
-    that.
-    """
+    """Return whether each connection of a row that asked for its end was made for that."""
     return 0 < row["closers"] == row["closed"].get("program")
 
 
 def library_between(row):
-    """Return the library that called the client of a row of `counted`; None if the program did."""
+    """Return the library that called the client of a client's row; None if the program did."""
     return row["through"] if row["through"] != row["client"] else None
 
 
 def trial_of(name, row):
     """Return what `try_changes` calls the trial of a change; None if it has none."""
     if name == "larger-pool":
-        return {"requests": name, "urllib3": "urllib3"}.get(row["client"])
+        return client_named(row["client"]).larger_pool_trial
     return row["client"] or ITS_OWN
 
 
 def larger_pool(row):
-    """Return (line, sentence) of what would have kept connections that were closed for want of a
-    place, of a row of `counted`; None if none were.
+    """Return (line, sentence) of the pool that would have kept a row's connections.
+
+    None if none of them was closed for want of a place.
     """
-    options = OPTIONS.get(row["client"], {})
+    client = client_named(row["client"])
+    options = client.pool_options
     kinds = [kind for kind in wanting(row) if kind in options]
     if not kinds:
         return None
@@ -612,7 +578,7 @@ def larger_pool(row):
     sentences = [_WANTING[kind] % dict(
         wanted=row["wanted"][kind], size=row["size"][kind], times=row[kind]
     ) for kind in kinds]  # fmt: skip
-    return LARGER[row["client"]] % line, " ".join(sentences)
+    return client.larger_pool % line, " ".join(sentences)
 
 
 def saves_of(tried):
@@ -626,26 +592,28 @@ def saves_of(tried):
 
 
 def requests_of(tried):
+    """Return how many requests a trial made, in words."""
     text = several(tried["connections"], "request")
     return text + (", %d at once" % tried["at_once"] if tried["at_once"] > 1 else "")
 
 
-def advice_on_trials(results):
+def advice_on_trials(examination):
     """Return the advice on trials, of a program that nobody has seen at work."""
     repeated = [
-        row for row in judged_rows(results["loads"], results["program"]) if not row["error"]
+        row for row in judged_rows(examination.loads, examination.program) if not row["error"]
     ]
     repeated = [
         row["client"] for row in repeated if sum(row["by_connection"]) >= 3 or row["by_call"]
     ]
     if repeated:
         clients = " and ".join(repeated)
-        return [advise("run-it", clients=clients, program=results["program"] or "your_program.py")]
+        return [advise("run-it", clients=clients, program=examination.program or "your_program.py")]
     return []
 
 
-def advice_on_http(results):
-    http = results["http"]
+def advice_on_http(examination):
+    """Return the advice on HTTP/1.1 where the server offers HTTP/2."""
+    http = examination.http
     old = [row for row in http["clients"] if str(row["version"]).startswith("HTTP/1")]
     if http["offers"] != "h2" or not old or old[0]["error"]:
         return []

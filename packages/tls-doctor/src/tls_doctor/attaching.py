@@ -9,10 +9,10 @@ import sys
 import time
 
 from .advice import chapter
-from .basis import Trouble, clock
+from .basis import DoctorError, clock
 from .heartbeat import RESTS
 from .loads import LOADS
-from .words import readable, short, told, wrapped
+from .wording import describe, readable, short, wrapped
 
 #: Where the standard library waits for a reply or a handshake.
 READS = ("read", "recv", "recv_into", "readinto", "do_handshake")
@@ -40,12 +40,13 @@ IN_A_ROW = 10
 
 
 def attach(pid, seconds, share):
-    """Return where a running process stands, read from outside: a dictionary with the looks, how
-    many of them found a greenlet blocked or a load under way, the stack that shows it, what read it
-    ("by"), and the exit status.
+    """Return where a running process stands, read from outside.
+
+    A dictionary: the looks, how many of them found a greenlet blocked or a load under way, the
+    stack that shows it, what read it ("by"), and the exit status.
     """
     if is_gone(pid):
-        raise Trouble("there is no process %d" % pid)
+        raise DoctorError("there is no process %d" % pid)
     stacks, tool = reader(pid)
     samples, busy, loop, deadline = [], 0, None, clock() + seconds
     failed, last_trouble, previous = 0, None, set()
@@ -53,7 +54,7 @@ def attach(pid, seconds, share):
         started = clock()
         try:
             threads = stacks()
-        except Trouble as trouble:  # perhaps because the process ran on while it was read
+        except DoctorError as trouble:  # perhaps because the process ran on while it was read
             failed, last_trouble = failed + 1, trouble
             if failed == IN_A_ROW:
                 raise
@@ -70,7 +71,7 @@ def attach(pid, seconds, share):
         busy += any(thread.get("active") for thread in threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
     if not samples:
-        raise last_trouble or Trouble("process %d ended before anything was seen of it" % pid)
+        raise last_trouble or DoctorError("process %d ended before anything was seen of it" % pid)
     sightings = dict((sight, sum(sight in sample for sample in samples)) for sight, _, _ in SIGHTS)
     status = 2 if sightings["perhaps blocked"] >= 2 else 0
     loading = 100.0 * sightings["loading"] / max(busy, sightings["loading"], 1)
@@ -89,9 +90,7 @@ def attach(pid, seconds, share):
 
 
 def is_gone(pid):
-    """Return whether a process has ended; also one whose end nobody has taken note of (a
-    zombie).
-    """
+    """Return whether a process has ended, or is a zombie."""
     try:
         os.kill(pid, 0)
     except OSError as error:
@@ -104,13 +103,14 @@ def is_gone(pid):
 
 
 def reader(pid):
-    """Return (a function that tells the threads of a process, what it reads them with): Python
-    itself, from 3.14 on, if the process runs the same; else py-spy. Raises Trouble if there is
-    none.
+    """Return (a function that reads the threads of a process, what it reads them with).
 
-    It tells each thread's "frames", innermost first, and whether it is "active"; None for a process
-    that is gone. Nothing is executed in the process: what sys.remote_exec sends would have to wait
-    until a thread that is blocked runs on.
+    That is Python itself, from 3.14 on, if the process runs the same; else py-spy. The function
+    returns each thread's "frames", innermost first, and whether it is "active"; None for a
+    process that is gone. Nothing is executed in the process: what sys.remote_exec sends would
+    have to wait until a thread that is blocked runs on.
+
+    Raises DoctorError if there is no reader.
     """
     itself = own_reader(pid)
     if itself is not None:
@@ -118,7 +118,7 @@ def reader(pid):
     program = find_py_spy()
     if program is not None:
         return (lambda: stacks_of(program, pid)), "py-spy"
-    raise Trouble(
+    raise DoctorError(
         "py-spy is not here. `pip install py-spy`, then run this again, or look yourself: `py-spy "
         "dump --pid %d`, a few times. (From 3.14 on the doctor needs no py-spy, where it is run by "
         "the Python of the process, and may read it)" % pid
@@ -138,6 +138,7 @@ def own_reader(pid):
 
 
 def own_stacks_of(unwinder, pid):
+    """Return the threads of a process, as Python itself reads them; None if it is gone."""
     for _ in range(5):
         try:
             traces = unwinder.get_stack_trace()
@@ -145,9 +146,9 @@ def own_stacks_of(unwinder, pid):
         except (RuntimeError, OSError, UnicodeDecodeError) as error:  # it ran on while it was read
             if is_gone(pid):
                 return None
-            reason = told(error)
+            reason = describe(error)
     else:
-        raise Trouble("Python cannot read process %d (%s)" % (pid, reason))
+        raise DoctorError("Python cannot read process %d (%s)" % (pid, reason))
     return [
         {
             "active": is_active(pid, trace.thread_id),
@@ -170,6 +171,7 @@ def is_active(pid, thread):
 
 
 def find_py_spy():
+    """Return the path of py-spy; None if it is not installed."""
     folders = [os.path.dirname(os.path.abspath(sys.executable or ""))]
     folders += os.environ.get("PATH", "").split(os.pathsep)
     paths = [os.path.join(folder, name) for folder in folders for name in ("py-spy", "py-spy.exe")]
@@ -177,6 +179,7 @@ def find_py_spy():
 
 
 def stacks_of(program, pid):
+    """Return the threads of a process, as py-spy reads them; None if it is gone."""
     import subprocess
 
     command = [program, "dump", "--json", "--full-filenames", "--pid", str(pid)]
@@ -188,7 +191,7 @@ def stacks_of(program, pid):
     if is_gone(pid):
         return None
     lines = [line for line in errors.decode("utf-8", "replace").splitlines() if "rror:" in line]
-    raise Trouble(
+    raise DoctorError(
         "py-spy cannot read process %d (%s). It may need root: `sudo %s dump --pid %d`"
         % (pid, "; ".join(lines)[:200] or "it gave no reason", program, pid)
     )
@@ -204,8 +207,7 @@ def has_gevent(pid):
 
 
 def kind_of(thread, loop):
-    """Return what a thread's stack (its "frames", innermost first) is caught at, as in SIGHTS, or
-    None.
+    """Return what a thread is caught at, as in SIGHTS, by its stack; None if at nothing.
 
     A greenlet's stack begins with its own function. One that begins with a module is the main
     program, and no greenlet perhaps; one that begins in `threading` blocks its own thread only.
@@ -233,6 +235,7 @@ def kind_of(thread, loop):
 
 
 def stack_of(thread):
+    """Return a thread's stack as a value that can be compared."""
     return tuple((frame["filename"], frame["line"], frame["name"]) for frame in thread["frames"])
 
 
@@ -250,8 +253,10 @@ def keeps_loop(thread, loop):
 
 
 def in_greenlet(frames, files, loop):
-    """Return whether a stack is that of a greenlet: eventlet's begin in its own files, gevent's,
-    which are compiled there, with the function that was spawned.
+    """Return whether a stack is that of a greenlet.
+
+    Those of eventlet begin in its own files; those of gevent, whose files are compiled, with
+    the function that was spawned.
     """
     if "/eventlet/" in files[-1]:
         return True
@@ -261,15 +266,14 @@ def in_greenlet(frames, files, loop):
 
 
 def is_standard(path):
-    """Return whether a file is the standard library's ssl.py or socket.py, and none of a
-    package.
-    """
+    """Return whether a file is the standard library's ssl.py or socket.py."""
     packages = ("site-packages", "dist-packages", "/gevent/", "/eventlet/")
     ours = path.endswith(("/ssl.py", "/socket.py"))
     return ours and not any(package in path for package in packages)
 
 
 def attach_text(results):
+    """Return what `attach` found, as people read it."""
     loaded = {True: "loaded", False: "not loaded", None: "nobody can see whether it is loaded"}
     lines = ["process %(pid)d, %(looks)d looks, by %(by)s" % results]
     lines.append("  gevent: %s" % loaded[results["gevent"]])

@@ -79,19 +79,6 @@ LOOP_BLOCKED_FROM_S = 0.1
 #: while it is published nowhere.
 ADDRESS = ""
 
-#: What is imported by this name connects by TLS of its own, which neither ssl nor pyOpenSSL sees.
-OWN_TLS = {
-    "psycopg2": "psycopg2", "psycopg": "psycopg",
-    "pycurl": "pycurl", "curl_cffi": "curl_cffi", "grpc": "grpc", "oracledb": "oracledb",
-    "cx_Oracle": "cx_Oracle", "MySQLdb": "mysqlclient", "_mysql_connector": "mysql-connector",
-    "mariadb": "mariadb", "pymssql": "pymssql", "pyodbc": "pyodbc", "ibm_db": "ibm_db",
-    "confluent_kafka": "confluent-kafka", "couchbase": "couchbase", "pulsar": "pulsar-client",
-    "aerospike": "aerospike", "pygit2": "pygit2", "temporalio": "temporalio", "primp": "primp",
-    "rnet": "rnet", "pyreqwest": "pyreqwest", "tls_client": "tls_client", "obstore": "obstore",
-    "deltalake": "deltalake", "M2Crypto": "M2Crypto", "aioquic": "aioquic",
-    "glide": "glide", "adbc_driver_postgresql": "adbc_driver_postgresql",
-}  # fmt: skip
-
 #: Empty where this is read from standard input.
 OWN_FILE = globals().get("__file__") or ""
 OWN_FILE = OWN_FILE and os.path.abspath(OWN_FILE).replace(".pyc", ".py").replace(".pyo", ".py")
@@ -108,7 +95,50 @@ FAILS = {
 }  # fmt: skip
 
 
-class Trouble(Exception):
+class Record(object):
+    """An object with documented fields.
+
+    FIELDS has of each its name, the function that makes its first value, and what it means. A class
+    of records has `__slots__ = Record.names_of(FIELDS)`, so that a name that is not there is an
+    error. `as_dict` is for the report, which leaves out those of OPTIONAL that are None.
+    """
+
+    __slots__ = ()
+    FIELDS = OPTIONAL = ()
+
+    def __init__(self, **values):
+        for name, make, _ in self.FIELDS:
+            setattr(self, name, values.pop(name) if name in values else make())
+        if values:
+            raise TypeError("%s has no %s" % (type(self).__name__, ", ".join(sorted(values))))
+
+    @staticmethod
+    def names_of(fields):
+        """Return the names in a table of fields."""
+        return tuple(name for name, _, _ in fields)
+
+    def as_dict(self):
+        """Return the fields as a dictionary, and those of the records in them."""
+        values = dict((name, plain(getattr(self, name))) for name, _, _ in self.FIELDS)
+        for name in self.OPTIONAL:
+            if values[name] is None:
+                del values[name]
+        return values
+
+
+def plain(value):
+    """Return a value of a record's field as what can be written as JSON."""
+    if isinstance(value, Record):
+        return value.as_dict()
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def nothing():
+    """Return None: the first value of a field that is not known yet."""
+    return None
+
+
+class DoctorError(Exception):
     """Why the doctor cannot tell; the text says what to do next."""
 
 
@@ -125,7 +155,8 @@ PATIENCE_S = 90
 
 
 def defaults():
-    spec = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
-    spec.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
-    spec.update(again=False, changes=[])
-    return dict(spec, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))
+    """Return the options of a command line that names none."""
+    options = {"program": None, "arguments": [], "json": False, "url": None, "attach": None}
+    options.update(run=False, module=False, python=None, github=False, fail_on=sorted(FAILS))
+    options.update(again=False, changes=[])
+    return dict(options, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))

@@ -20,12 +20,20 @@ from .basis import (
     RAN_ON_TO,
     STOOD_STILL_FROM,
     UNPATCHED,
-    Trouble,
+    DoctorError,
     clock,
 )
-from .clients import EVENTLETS, STANDARD, WAYS, Aiohttp, Way, own_adapters, topmost
-from .left_behind import bring, injected, is_library, loaded, provider, urllib3_module
-from .words import told
+from .client_sessions import Aiohttp
+from .clients import (
+    EVENTLETS,
+    STANDARD,
+    Client,
+    clients_with_sessions,
+    own_adapters,
+    topmost,
+)
+from .left_behind import injected, is_library, loaded, provider, try_import, urllib3_module
+from .wording import describe
 
 #: Event loops that patch, and the line that does it.
 PATCHES = {
@@ -35,8 +43,10 @@ PATCHES = {
 
 
 def find_loop():
-    """Return (the module of the program's event loop, whether its sockets stand in for the standard
-    ones); (None, False) if there is no loop.
+    """Return (the module of the program's event loop, whether its sockets are the standard ones).
+
+    The second says whether its sockets stand in for those of `socket`; (None, False) if there
+    is no loop.
     """
     provided = provider(getattr(loaded("socket"), "socket", None))
     loops = [name for name in ("gevent", "eventlet") if loaded(name)]
@@ -45,8 +55,9 @@ def find_loop():
 
 
 def own_code_uses(package, program):
-    """Return whether a module of the program's own, and not only some library, holds a part of a
-    package: a library may import gevent and leave it alone.
+    """Return whether a module of the program's own holds a part of a package.
+
+    A library may import gevent and leave it alone.
     """
     top = str(program).partition(".")[0]
     for name, module in list(sys.modules.items()):
@@ -65,35 +76,38 @@ def own_code_uses(package, program):
     return False
 
 
-def ask(client, server, scheme, delay_s, trial):
-    """Make one request over a new connection: (the trial's peak in the server's hand, socket
-    class).
+def request_once(client, server, scheme, delay_s, trial):
+    """Make one request over a new connection; return (the trial's peak, the socket's class).
 
-    Raises Trouble for any answer but the right one: a failed request is no timing.
+    The peak is the most requests that the server had in hand at once. Raises DoctorError for
+    any answer but the right one: a failed request is no timing.
     """
     session = client.session(server.ca)
     try:
-        status, body, kind, _ = session.ask(server.url(scheme, delay_s, trial))
+        status, body, kind, _ = session.fetch(server.url(scheme, delay_s, trial))
     finally:
         session.close()
     answer = json.loads(body.decode("ascii")) if status == 200 else {}
     if answer.get("trial") != trial:
-        raise Trouble("the doctor's server was asked, and something else answered (%s)" % status)
+        raise DoctorError(
+            "the doctor's server was asked, and something else answered (%s)" % status
+        )
     return answer["peak"], kind
 
 
 def one_trial(loop, client, server, scheme, delay_s, n):
-    """Run n greenlets with a request each, and one whose heart beats as often as the event loop
-    lets it; return what happened, as a dictionary. longest_gap_s: by how much the worst beat came
-    late.
+    """Run n greenlets with a request each, and one with a heartbeat; return what happened.
+
+    The heart beats as often as the event loop lets it. A dictionary; longest_gap_s: by how much
+    the worst beat came late.
     """
     trial, peaks, errors, beats = server.new_trial(), [], [], [clock()]
 
     def fetch():
         try:
-            peaks.append(ask(client, server, scheme, delay_s, trial)[0])
+            peaks.append(request_once(client, server, scheme, delay_s, trial)[0])
         except Exception as error:
-            errors.append(told(error))
+            errors.append(describe(error))
 
     def beat():
         while len(peaks + errors) < n:
@@ -105,7 +119,7 @@ def one_trial(loop, client, server, scheme, delay_s, n):
         (task.join if loop.__name__ == "gevent" else task.wait)()
     beats.append(clock())
     wall_s = beats[-1] - beats[0]
-    gaps = [later - earlier - BEAT_S for earlier, later in zip(beats, beats[1:])]  # noqa: RUF007
+    gaps = [later - earlier - BEAT_S for earlier, later in zip(beats, beats[1:])]
     return dict(
         requests=n, delay_s=delay_s, wall_s=round(wall_s, 4),
         effective_concurrency=round(n * delay_s / wall_s, 3),
@@ -131,8 +145,9 @@ def verdict_of(trials):
 
 
 def try_out(loop, client, server, scheme, n=2):
-    """Run trials until they settle it: {"verdict": BLOCKED, FREE or CANNOT_TELL, "trials",
-    "error"}.
+    """Run trials until they settle it.
+
+    Returns {"verdict": BLOCKED, FREE or CANNOT_TELL, "trials", "error"}.
     """
     trials, verdict, error = [], None, None
     for delay_s in DELAYS_S:
@@ -151,15 +166,15 @@ def try_out(loop, client, server, scheme, n=2):
     return {"verdict": verdict or CANNOT_TELL, "trials": trials, "error": error}
 
 
-def check_way(loop, patched, client, server, imported):
+def check_client(loop, patched, client, server, imported):
     """Check whether a TLS read of this client blocks the loop, with plain HTTP as the control."""
     row = {"client": client.name, "imported": imported, "socket": None, "https": None, "http": None}
     try:
-        row["socket"] = ask(client, server, "https", 0, server.new_trial())[1]
+        row["socket"] = request_once(client, server, "https", 0, server.new_trial())[1]
         row["https"] = try_out(loop, client, server, "https")
         row["http"] = try_out(loop, client, server, "http")
     except Exception as error:
-        return dict(row, verdict=CANNOT_TELL, error=told(error))
+        return dict(row, verdict=CANNOT_TELL, error=describe(error))
     secure, plain = row["https"]["verdict"], row["http"]["verdict"]
     row["error"] = row["https"]["error"] or row["http"]["error"]
     row["verdict"] = secure
@@ -169,25 +184,29 @@ def check_way(loop, patched, client, server, imported):
 
 
 def check_loop(loop, patched, server, imported, watch):
-    """Return (client, row of `check_way`) for each client that the program imported, or for a
-    stand-in if it imported none.
+    """Return (client, row of `check_client`) for each client that the program imported.
+
+    If it imported none, for one that stands in.
     """
     # aiohttp has a loop of its own.
-    candidates = [client for client in WAYS if client.kind is not Aiohttp]
+    candidates = [client for client in clients_with_sessions() if client.kind is not Aiohttp]
     chosen = [client for client in candidates if client.module in topmost(imported)]
     if loaded(EVENTLETS.module):
         chosen.append(EVENTLETS)
     chosen = chosen[:3] + own_adapters()
     stand_ins = [
-        client for client in candidates[:3] if not chosen and watch and bring(client.module)
+        client for client in candidates[:3] if not chosen and watch and try_import(client.module)
     ]
     clients = chosen or (stand_ins + [STANDARD])[:1]
-    return [(client, check_way(loop, patched, client, server, bool(chosen))) for client in clients]
+    return [
+        (client, check_client(loop, patched, client, server, bool(chosen))) for client in clients
+    ]
 
 
 def try_cures(loop, client, server):
-    """Return what frees the loop of a client that is blocked, tried in this very process, one after
-    the other: rows of {"cure", "verdict", "wall_s"}. The process is not the same afterwards.
+    """Return what frees the loop of a client that is blocked: rows of {cure, verdict, wall_s}.
+
+    They are tried in this very process, one after the other. It is not the same afterwards.
     """
     rows = []
 
@@ -204,7 +223,7 @@ def try_cures(loop, client, server):
     if client.name == "geventhttpclient":
         note(
             "gevent's SSLContext",
-            Way(client.name, client.kind, options={"factory": gevents_context}),
+            Client(client.name, kind=client.kind, options={"factory": gevents_context}),
         )
     elif loop.__name__ == "gevent":
         from gevent import monkey
@@ -225,8 +244,9 @@ def gevents_context(cafile=None):
 
 
 def is_trapped():
-    """Return whether google-auth's adapter for client certificates would inject later: it is made
-    here.
+    """Return whether google-auth's adapter for client certificates would inject pyOpenSSL later.
+
+    One is made here to see it.
     """
     adapter = getattr(loaded("google.auth.transport.requests"), "_MutualTlsAdapter", None)
     if adapter is None or injected():

@@ -1,156 +1,131 @@
-"""The clients."""
+"""The clients and libraries that the doctor knows.
+
+A record for each: what is said of it, how it is tried, and what can be changed in it stands here
+and nowhere else. To add one is to add a record.
+"""
 
 from __future__ import division, print_function
 
 import gc
 import sys
 
-from .basis import CERTIFICATE, KEY, PY2
-from .left_behind import bring, loaded
-
-# A session of each kind: Kind(module, ca or None, ...). With ca, a path of certificates, it trusts
-# these alone and goes past all proxies; without, it is as the library makes it.
-# ask(url, method, ...): (status, body, class of the socket or None, HTTP version).
-
-
-class Requests(object):
-    """A session of requests or niquests; mount: what makes its adapter for https."""
-
-    def __init__(self, module, ca=None, mount=None):
-        code = getattr(module.Session.__init__, "__code__", None)
-        # niquests would ask the authorities about each certificate, and nobody asked for that.
-        quiet = "revocation_configuration" in getattr(code, "co_varnames", ())
-        self.session = module.Session(**({"revocation_configuration": None} if quiet else {}))
-        self.options = {"stream": True, "allow_redirects": False}
-        if ca:
-            self.session.trust_env, self.options["verify"] = False, ca
-        self.close = self.session.close
-        if mount:
-            self.session.mount("https://", mount())
-            # A program's adapter may have connections that it goes on using.
-            self.close = lambda: None
-
-    def ask(self, url, method="GET", **options):
-        response = self.session.request(method, url, **dict(self.options, **options))
-        kind = socket_of(response.raw)
-        return response.status_code, response.content, kind, response.raw.version
-
-
-class Urllib3(object):
-    def __init__(self, module, ca=None):
-        trust = {"cert_reqs": "CERT_REQUIRED", "ca_certs": ca} if ca else {}
-        self.pool = module.PoolManager(**trust)
-        self.close = self.pool.clear
-
-    def ask(self, url, method="GET", **options):
-        options.update(retries=False, redirect=False, preload_content=False)
-        response = self.pool.request(method, url, **options)
-        kind = socket_of(response)
-        return response.status, response.read(), kind, response.version
+from .basis import CERTIFICATE, KEY, PY2, Record, nothing
+from .changes import (
+    keep_connections,
+    one_client_of_botocore,
+    one_context_of_httplib2,
+    one_context_of_httpx,
+    one_context_of_pools,
+    one_context_of_ssl,
+    one_context_of_tornado,
+)
+from .client_sessions import Aiohttp, GeventHttpClient, HttpClient, Httpx, Requests, Urllib3
+from .left_behind import loaded, try_import
+from .trials import (
+    HTTP_CLIENT,
+    awaiting_clients_of,
+    clients_of,
+    each_http_client,
+    each_httplib2,
+    each_niquests,
+    each_requests,
+    each_tornado,
+    each_urllib3,
+    each_urlopen,
+    kept_httplib2,
+    kept_niquests,
+    kept_requests,
+    kept_tornado,
+    kept_urllib3,
+    kept_urlopen,
+    one_context,
+    with_botocore,
+)
 
 
-class Httpx(object):
-    def __init__(self, module, ca=None, **options):
-        if ca:
-            import ssl
+class Client(Record):
+    """A client, or a library between a program and its clients."""
 
-            options.update(verify=ssl.create_default_context(cafile=ca), trust_env=False)
-        self.client = module.Client(**options)
-        self.close = self.client.close
-        # The older ones follow redirects unless they are told otherwise.
-        follows = hasattr(self.client, "follow_redirects")
-        self.options = {} if follows else {"allow_redirects": False}
+    FIELDS = (
+        ("name", nothing, "as a report calls it"),
+        ("module", nothing, "what is imported to use it; as its name, if none is given"),
+        ("packages", str, "of these the doctor tells what it did, by the frames of a call"),
+        ("own_tls", str, "modules with TLS of their own, which neither ssl nor pyOpenSSL sees"),
+        # How it is asked in this process.
+        ("kind", nothing, "the class of its sessions"),
+        ("options", dict, "of that class"),
+        ("has_get", bool, "it has a `get` without a session"),
+        ("adapter", bool, "it goes through an adapter of a session of the program's"),
+        # Advice.
+        ("keep", nothing, "what has it load once, and risks nothing: (line, sentence)"),
+        ("makers", str, "its functions that make what is to be kept"),
+        ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
+        ("pool_options", dict, 'its options for a larger pool ("full"), and for more ("evicted")'),
+        ("larger_pool_trial", nothing, "the name of the trial of a larger pool"),
+        ("multiplexed", str, "the line that sends all to a host over one connection of HTTP/2"),
+        ("owners", nothing, "which of `Counts` has the number of its sessions or pools"),
+        ("front", nothing, "the library by which programs use it"),
+        ("constructor", nothing, "what a program makes of it, and keeps"),
+        ("keyword", nothing, "by which that takes a context or a client; None: it takes neither"),
+        # What is tried and applied; see `trials` and `changes`.
+        ("trial", nothing, "(module, function that loads again, function that does not)"),
+        ("awaiting_trial", nothing, "the same of its client that awaits"),
+        ("applied", dict, "{module: function that makes the change in it}"),
+    )
+    __slots__ = Record.names_of(FIELDS)
 
-    def ask(self, url, method="GET", **options):
-        response = self.client.request(method, url, **dict(self.options, **options))
-        return response.status_code, response.content, None, response.http_version
-
-
-class GeventHttpClient(object):
-    """It knows HTTP/1.1 alone. factory: what makes its TLS contexts, where not its default."""
-
-    def __init__(self, module, ca=None, factory=None):
-        self.module, self.client, self.close = module, None, lambda: None
-        self.trust = {"ssl_options": {"ca_certs": ca}, "ssl_context_factory": factory} if ca else {}
-
-    def ask(self, url):
-        if self.client is None:
-            trust = self.trust if url.startswith("https") else {}
-            self.client = self.module.HTTPClient.from_url(url, **trust)
-            self.close = self.client.close
-        response = self.client.get("/" + url.split("/", 3)[3])
-        kind = class_of(getattr(response, "_sock", None))
-        return response.status_code, response.read(), kind, "HTTP/1.1"
-
-
-class HttpClient(object):
-    """The standard library's http.client, or eventlet's copy of it, with the ssl that it holds."""
-
-    def __init__(self, module, ca):
-        self.module, self.ca, self.close = module, ca, lambda: None
-
-    def ask(self, url):
-        scheme, _, place, path = url.split("/", 3)
-        if scheme == "https:":
-            context = self.module.ssl.create_default_context(cafile=self.ca)
-            connection = self.module.HTTPSConnection(place, context=context)
-        else:
-            connection = self.module.HTTPConnection(place)
-        self.close = connection.close
-        connection.request("GET", "/" + path)
-        kind, response = class_of(connection.sock), connection.getresponse()
-        return response.status, response.read(), kind, response.version
-
-
-class Aiohttp(object):
-    def __init__(self, module, ca=None):
-        import asyncio
-
-        loop = asyncio.new_event_loop()
-        self.wait, self.end, self.module = loop.run_until_complete, loop.close, module
-        self.session = module.ClientSession(loop=loop)
-
-    def ask(self, url, method="GET", timeout=None):
-        options = {"timeout": self.module.ClientTimeout(total=timeout)} if timeout else {}
-        # As Python 2.7 has to be able to read it: without `async with` and `await`.
-        response = self.wait(self.session.request(method, url, allow_redirects=False, **options))
-        return response.status, self.wait(response.read()), None, "HTTP/%d.%d" % response.version
-
-    def close(self):
-        self.wait(self.session.close())
-        self.end()
-
-
-class Way(object):
-    """A client, as the program has it. once: whether it has a `get` without a session; priced:
-    whether a kept connection can be asked for; adapter: whether it goes through one of an own
-    session of the program's.
-    """
-
-    once = priced = adapter = False
-
-    def __init__(self, name, kind, module=None, options=(), **can):
-        self.name, self.kind, self.module = name, kind, module or name
-        self.options = dict(options)
-        vars(self).update(can)
+    def __init__(self, name, **values):
+        Record.__init__(self, name=name, **values)
+        self.module = self.module or name
 
     def session(self, *ca):
-        bring(self.module)
+        """Return a session; ca: the certificates that it trusts alone."""
+        try_import(self.module)
         return self.kind(sys.modules[self.module], *ca, **self.options)
 
+    @property
+    def takes_nothing(self):
+        """Return whether what a program makes of it takes no context and no client."""
+        return self.constructor is not None and self.keyword is None
 
-#: Every client that the doctor knows, the likeliest first.
-WAYS = (
-    Way("requests", Requests, once=True, priced=True),
-    Way("niquests", Requests, priced=True),
-    Way("urllib3", Urllib3, priced=True),
-    Way("httpx", Httpx, once=True),
-    Way("geventhttpclient", GeventHttpClient),
-    Way("aiohttp", Aiohttp),
-)
-STANDARD = Way("the standard library", HttpClient, "httplib" if PY2 else "http.client")
-#: eventlet's urlopen goes through it, with nothing patched.
-EVENTLETS = Way("eventlet's own http.client", HttpClient, "eventlet.green.http.client")
+
+#: The clients and libraries, the likeliest first; by package, the client that it belongs to; and by
+#: module, what brings TLS of its own. `register` fills all three.
+CLIENTS, PACKAGES, OWN_TLS = [], {}, {}
+
+
+def register(client):
+    """Add the record of a client."""
+    CLIENTS.append(client)
+    PACKAGES.update(dict.fromkeys(client.packages.split(), client.name))
+    OWN_TLS.update(dict.fromkeys(client.own_tls.split(), client.name))
+
+
+def client_named(name):
+    """Return the record of a client; of one that is not known, one without anything."""
+    return next((client for client in CLIENTS if client.name == name), None) or Client(name)
+
+
+def counted_clients():
+    """Return the names of the clients that a run tells of."""
+    return sorted(set(PACKAGES.values()))
+
+
+def clients_with_sessions():
+    """Return the clients that can be asked in this process."""
+    return [client for client in CLIENTS if client.kind]
+
+
+def advice_to_keep(library):
+    """Return (how a library's client is kept or None, what is said of the context it takes)."""
+    client = client_named(library)
+    if client.constructor is None:
+        text = "Make one client of %s, and keep it; where it has none, see whether it takes one."
+        return None, text % library
+    text = "Make one client of %s, and keep it" % library
+    if client.keyword is None:
+        return client.constructor, text + " (it takes no context or client of yours)."
+    return client.constructor, text + " (it takes one of yours as %s=)." % client.keyword
 
 
 def topmost(names):
@@ -159,26 +134,16 @@ def topmost(names):
     return [name for name in names if name != "urllib3" or not on_it]
 
 
-def class_of(value):
-    """Return the name of a value's class with its module; None for None."""
-    return value and "%s.%s" % (type(value).__module__, type(value).__name__)
-
-
-def socket_of(response):
-    """Return the name of the class of the socket below a urllib3 response; None if it is hidden."""
-    connection = getattr(response, "_connection", None) or getattr(response, "connection", None)
-    return class_of(getattr(connection, "sock", None))
-
-
 def own_adapters():
-    """Return clients that use the program's own https adapters, one for each class that is not
-    requests' own: of the sessions that are there now, and of a library that is imported for nothing
-    else.
+    """Return clients that use the program's own https adapters.
+
+    One for each class that is not requests' own: of the sessions that are there now, and of a
+    library that is imported for nothing else.
     """
     requests = loaded("requests")
     if not hasattr(requests, "Session"):
         return []
-    stock, adapters, ways = requests.adapters.HTTPAdapter, {}, []
+    stock, adapters, clients = requests.adapters.HTTPAdapter, {}, []
     # One that sends in its own way might send elsewhere.
     sending = [name for name in dir(stock) if name == "send" or name.startswith("get_connection")]
     for candidate in gc.get_objects():
@@ -190,10 +155,139 @@ def own_adapters():
                     adapters.setdefault(kind, adapter)
     for kind, adapter in adapters.items():
         name = "requests with a session's %s" % kind.__name__
-        its_own = {"mount": lambda adapter=adapter: adapter}
-        ways.append(Way(name, Requests, "requests", its_own, priced=True, adapter=True))
+        mount = {"mount": lambda adapter=adapter: adapter}
+        values = dict(module="requests", kind=Requests, options=mount, adapter=True)
+        clients.append(Client(name, **values))
     x509 = getattr(loaded("requests_toolbelt.adapters.x509"), "X509Adapter", None)
     if x509 and x509 not in adapters:
-        new = {"mount": lambda: x509(cert_bytes=CERTIFICATE.encode(), pk_bytes=KEY.encode())}
-        ways.append(Way("requests with requests_toolbelt's X509Adapter", Requests, "requests", new))
-    return ways[:3]
+        mount = {"mount": lambda: x509(cert_bytes=CERTIFICATE.encode(), pk_bytes=KEY.encode())}
+        name = "requests with requests_toolbelt's X509Adapter"
+        clients.append(Client(name, module="requests", kind=Requests, options=mount))
+    return clients[:3]
+
+
+URLOPEN = "urllib2" if PY2 else "urllib.request"
+STANDARD = Client("the standard library", module=HTTP_CLIENT, kind=HttpClient)
+#: eventlet's urlopen goes through it, with nothing patched.
+EVENTLETS = Client(
+    "eventlet's own http.client", module="eventlet.green.http.client", kind=HttpClient
+)  # fmt: skip
+#: What is said of contexts that a program makes itself, and of clients that are not known.
+KEEP_CONTEXT = ("context = ssl.create_default_context()",
+    "Make one context, and give it to every connection.")  # fmt: skip
+
+# ------------------------------------------------------------------------------- a record each
+
+register(Client("requests", packages="requests", kind=Requests, has_get=True, owners="sessions",
+    keep=("session = requests.Session()",
+        "requests.get makes a Session for each call; one that is kept, for many requests to few "
+        "hosts, keeps its connections, and loads once for each."),
+    makers="Session",
+    larger_pool='session.mount("https://", requests.adapters.HTTPAdapter(%s))',
+    pool_options={"full": "pool_maxsize", "evicted": "pool_connections"},
+    larger_pool_trial="larger-pool",
+    trial=("requests", each_requests, kept_requests),
+    applied={"requests.adapters": keep_connections},
+))  # fmt: skip
+register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
+    keep=("session = niquests.Session()",
+        "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
+    makers="Session AsyncSession",
+    multiplexed="session = niquests.Session(multiplexed=True)",
+    trial=("niquests", each_niquests, kept_niquests),
+))  # fmt: skip
+register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
+    keep=("pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())",
+        "One pool that is kept keeps its connections, and with a context of your own it loads "
+        "once, whatever it connects to."),
+    makers="PoolManager ProxyManager",
+    larger_pool="pool = urllib3.PoolManager(%s, ssl_context=ssl.create_default_context())",
+    pool_options={"full": "maxsize", "evicted": "num_pools"}, larger_pool_trial="urllib3",
+    trial=("urllib3", each_urllib3, kept_urllib3),
+    applied={"urllib3.poolmanager": one_context_of_pools},
+))  # fmt: skip
+register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
+    constructor="httpx.Client", keyword="verify",
+    keep=("client = httpx.Client()",
+        "httpx.get, and each new client, loads anew; a client that is kept loads once, whatever it "
+        "connects to."),
+    makers="Client AsyncClient", multiplexed="client = httpx.AsyncClient(http2=True)",
+    trial=clients_of("httpx"), awaiting_trial=awaiting_clients_of("httpx"),
+    applied={"httpx._config": one_context_of_httpx},
+))  # fmt: skip
+register(Client("httpx2", packages="httpx2 httpcore2",
+    keep=("client = httpx2.Client()",
+        "Each new client loads anew; one that is kept loads once, whatever it connects to."),
+    makers="Client AsyncClient", multiplexed="client = httpx2.AsyncClient(http2=True)",
+    trial=clients_of("httpx2"), awaiting_trial=awaiting_clients_of("httpx2"),
+    applied={"httpx2._config": one_context_of_httpx},
+))  # fmt: skip
+register(Client("geventhttpclient", packages="geventhttpclient", kind=GeventHttpClient))
+register(Client("aiohttp", packages="aiohttp", kind=Aiohttp,
+    constructor="aiohttp.TCPConnector", keyword="ssl",
+    keep=("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
+        "One context, made once by ssl.create_default_context(), serves all sessions."),
+))  # fmt: skip
+register(Client("botocore", packages="botocore", owners="botocores", front="boto3",
+    keep=("client = boto3.client(...)",
+        "One client for all threads (it may be shared) keeps its connections, ten of them unless "
+        "it is told to keep more. botocore loads once for each new one."),
+    makers="client resource",
+    larger_pool="client = boto3.client(..., config=Config(%s))",
+    pool_options={"full": "max_pool_connections"},
+    trial=("botocore.session", with_botocore, with_botocore),
+    applied={"botocore.httpsession": one_client_of_botocore},
+))  # fmt: skip
+register(Client("httplib2", packages="httplib2",
+    keep=("http = httplib2.Http()",
+        "One Http for each thread, kept, keeps its connections; each new one loads anew."),
+    makers="Http",
+    trial=("httplib2", each_httplib2, kept_httplib2), applied={"httplib2": one_context_of_httplib2},
+))  # fmt: skip
+register(Client("tornado", packages="tornado",
+    keep=("HTTPRequest(url, ssl_options=context)",
+        "ca_certs loads anew for each connection; one ssl.SSLContext for all loads once."),
+    trial=("tornado.httpclient", each_tornado, kept_tornado),
+    applied={"tornado.simple_httpclient": one_context_of_tornado},
+))  # fmt: skip
+register(Client("twisted",
+    keep=("agent = Agent(reactor, pool=HTTPConnectionPool(reactor))",
+        "An Agent that is kept, and has a pool, keeps its connections; each new one loads anew."),
+))  # fmt: skip
+register(Client("http.client", packages="http httplib",
+    keep=("HTTPSConnection(host, context=context)",
+        "Without a context each HTTPSConnection makes its own: make one, by "
+        "context = ssl.create_default_context(), and give it to all."),
+    trial=(HTTP_CLIENT, each_http_client, one_context), applied={"ssl": one_context_of_ssl},
+))  # fmt: skip
+register(Client("urlopen", packages="urllib urllib2",
+    keep=(URLOPEN + ".urlopen(url, context=context)",
+        "Without a context each call makes its own: make one, by "
+        "context = ssl.create_default_context(), and give it to all."),
+    trial=(URLOPEN, each_urlopen, kept_urlopen), applied={"ssl": one_context_of_ssl},
+))  # fmt: skip
+
+# Libraries that use one of these, or ssl.
+
+register(Client("openai", constructor="openai.OpenAI", keyword="http_client"))
+register(Client("slack_sdk", constructor="slack_sdk.WebClient", keyword="ssl"))
+register(Client("stripe", constructor="stripe.StripeClient", keyword="http_client"))
+register(Client("boto3", constructor="boto3.client"))
+register(Client("kubernetes", constructor="kubernetes.client.ApiClient"))
+register(Client("redis", constructor="redis.Redis"))
+register(Client("svix", constructor="svix.api.Svix"))
+register(Client("websockets", constructor="websockets.sync.client.connect", keyword="ssl"))
+register(Client("aiomqtt", constructor="aiomqtt.Client", keyword="tls_context"))
+
+# What brings TLS of its own; a module is called as its package, unless one is named.
+
+for _name in (
+    "psycopg2 psycopg pycurl curl_cffi grpc oracledb cx_Oracle mariadb pymssql pyodbc ibm_db "
+    "couchbase aerospike pygit2 temporalio primp rnet pyreqwest tls_client obstore deltalake "
+    "M2Crypto aioquic glide adbc_driver_postgresql"
+).split():
+    register(Client(_name, own_tls=_name))
+register(Client("mysqlclient", own_tls="MySQLdb"))
+register(Client("mysql-connector", own_tls="_mysql_connector"))
+register(Client("confluent-kafka", own_tls="confluent_kafka"))
+register(Client("pulsar-client", own_tls="pulsar"))

@@ -32,9 +32,10 @@ class Turns(object):
     """A loop that counts its turns as it takes them."""
 
     def __init__(self, name, waits):
-        self.by, self.waits, self.turns = name, waits, 0
+        self.name, self.waits, self.turns = name, waits, 0
 
     def turn(self):
+        """Return how many turns the loop has taken."""
         return self.turns
 
 
@@ -45,35 +46,39 @@ class Beats(object):
     """
 
     def __init__(self, name, waits, schedule):
-        self.by, self.waits, self.ask = name, waits, schedule
+        self.name, self.waits, self.schedule = name, waits, schedule
         self.turns, self.wanted = 0, 0
 
     def turn(self):
+        """Return how many of its turns were counted, and ask for another."""
         if self.turns == self.wanted:
             self.wanted += 1
             try:
-                self.ask(self.beat)
+                self.schedule(self.beat)
             except Exception:  # it is being closed
                 self.turns = self.wanted
                 raise
         return self.turns
 
     def beat(self):
+        """Count the turn that was asked for."""
         self.turns = self.wanted
 
 
 class Greenlets(object):
     """The loop of a hub of gevent's."""
 
-    by = "gevent"
+    name = "gevent"
 
     def __init__(self, hub):
         self.hub = weakref.ref(hub)
 
     def turn(self):
+        """Return how many turns the loop has taken."""
         return self.hub().loop.iteration
 
     def waits(self):
+        """Return whether anything waits for the loop."""
         loop = self.hub().loop
         return loop.activecnt > 0 or bool(getattr(loop, "_callbacks", None))
 
@@ -87,11 +92,13 @@ class Silence(object):
 
 
 class Heartbeat(object):
-    """Looks from a thread of its own at the loops that run in this process, and notes each turn of
-    one that took long while its thread waited: for a socket that nobody awaits, say.
+    """A heartbeat: a thread that watches the loops of this process.
 
-    probes: what notes it, and tells who called. It begins with the first loop, and ends when none
-    runs, or when the process forks.
+    It notes each turn of a loop that took long while its thread waited: for a socket that
+    nobody awaits, say.
+
+    probes: what notes it, and tells who called. The thread begins with the first loop, and ends
+    when none runs, or when the process forks.
     """
 
     def __init__(self, probes):
@@ -115,9 +122,9 @@ class Heartbeat(object):
         number = os.getpid() if thread == self.main else None
         self.numbers[thread] = self.number_of() if self.number_of else number
         self.loops[thread] = loop
-        if (os.getpid(), loop.by) not in self.noted:
-            self.noted.add((os.getpid(), loop.by))
-            self.probes.note("heartbeat", by=loop.by)
+        if (os.getpid(), loop.name) not in self.noted:
+            self.noted.add((os.getpid(), loop.name))
+            self.probes.note("heartbeat", by=loop.name)
         self.look_on()
 
         def leave():
@@ -139,7 +146,7 @@ class Heartbeat(object):
         if self.loops and self.looking is None and self.probes.active:
             self.looking, self.stop = os.getpid(), False
             try:
-                self.begin(self.look, ())
+                self.begin(self.watch_all, ())
             except Exception:  # no thread is to be had
                 self.looking = None
 
@@ -149,7 +156,8 @@ class Heartbeat(object):
         while self.looking == os.getpid() and clock() < deadline:
             sleep(BEAT_S / 10)
 
-    def look(self):
+    def watch_all(self):
+        """Look at the loops again and again, in a thread of its own."""
         previous, thread_ms = clock(), getattr(time, "thread_time", None)
         idle = 0
         try:
@@ -171,6 +179,7 @@ class Heartbeat(object):
             self.looking = None
 
     def see(self, thread, loop, step):
+        """Look at one loop, after a step of so many seconds."""
         frame = sys._current_frames().get(thread)
         if frame is None:  # the thread has ended, and left its hub
             self.loops.pop(thread, None)
@@ -210,7 +219,7 @@ class Heartbeat(object):
         waited_s = silence.s - used
         if waited_s >= SILENT_FROM_S and not importing:
             values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=origin)
-            self.probes.note("silence", by=loop.by, **values)
+            self.probes.note("silence", by=loop.name, **values)
 
     def wants_processor(self, thread):
         """Return whether a thread has a processor or waits for one; False if nobody tells."""
@@ -220,8 +229,10 @@ class Heartbeat(object):
             return False
 
     def times(self, thread):
-        """Return (seconds in which a thread had a processor or wanted one, the same of all others
-        but this, the processor seconds of the process); None for the first two if nobody tells.
+        """Return (seconds of a thread, seconds of all others but this, CPU seconds of the process).
+
+        The first two are those in which they had a processor or wanted one; None if nobody
+        tells.
         """
         process = sum(os.times()[:2])
         try:
@@ -240,6 +251,7 @@ class Heartbeat(object):
 
 
 def read(path):
+    """Return the first bytes of a file of the system's."""
     handle = os.open(path, os.O_RDONLY)
     try:
         return os.read(handle, 1000)
@@ -254,8 +266,10 @@ def seconds_of(number):
 
 
 def used_between(start, end):
-    """Return (seconds in which the thread ran or wanted to, the same of all others) between two of
-    `Heartbeat.times`. If nobody tells, whatever the process used was the thread's.
+    """Return (seconds in which the thread ran or wanted to, the same of all others).
+
+    start, end: of `Heartbeat.times`. If nobody tells, whatever the process used was the
+    thread's.
     """
     process = end[2] - start[2]
     if start[0] is None or end[0] is None:
@@ -267,6 +281,7 @@ def used_between(start, end):
 
 
 def is_resting(frame):
+    """Return whether a loop's thread is where it has nothing to do."""
     path, name = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
     return any(name == function and path.endswith(file) for file, function in RESTS)
 

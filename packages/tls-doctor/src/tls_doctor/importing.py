@@ -7,10 +7,12 @@ import signal
 import sys
 
 from .basis import OWN_FILE, PY2
-from .words import short, told
+from .wording import describe, short
 
 
-class TooLong(BaseException):
+class TooLongError(BaseException):
+    """The imports took longer than they may."""
+
     pass
 
 
@@ -26,6 +28,7 @@ def end_after(seconds, error=None):
 
 
 def is_script(program):
+    """Return whether a program is a file."""
     return program.endswith(".py") or os.path.isfile(program)
 
 
@@ -51,20 +54,20 @@ def import_program(program, arguments):
     exec(code, module.__dict__)
 
 
-def trouble_of(error, spec, phase):
+def trouble_of(error, options, phase):
     """Return what the import of the program ended with, and what to do, in a sentence or two."""
     if phase == "examination":
         sys.__excepthook__(*sys.exc_info())
-        return "the doctor stumbled itself: %s (its traceback stands above)" % told(error)
-    name, place, trace = spec["program"], "", sys.exc_info()[2]
+        return "the doctor stumbled itself: %s (its traceback stands above)" % describe(error)
+    name, place, trace = options["program"], "", sys.exc_info()[2]
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
         if path != OWN_FILE and not path.startswith("<"):
             place = ", at %s:%d" % (short(path), trace.tb_lineno)
         trace = trace.tb_next
     behind = 'behind `if __name__ == "__main__":`'
-    if isinstance(error, TooLong):
-        sentence = "was still in its imports after %d s%s" % (spec["patience"], place)
+    if isinstance(error, TooLongError):
+        sentence = "was still in its imports after %d s%s" % (options["patience"], place)
         to_do = "Name a module that only imports, or put the work %s" % behind
     elif isinstance(error, SystemExit):
         sentence = "called sys.exit(%r) in its imports%s, " % (error.code, place)
@@ -73,6 +76,6 @@ def trouble_of(error, spec, phase):
     else:
         python = os.path.basename(sys.executable or "python")
         start = name if is_script(name) else '-c "import %s"' % name.partition(":")[0]
-        sentence = "crashed in its imports%s: %s" % (place, told(error))
+        sentence = "crashed in its imports%s: %s" % (place, describe(error))
         to_do = "Mend that first: `%s %s` has to get through" % (python, start)
     return "%s %s. %s." % (name, sentence, to_do)

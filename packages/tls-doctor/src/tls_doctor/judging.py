@@ -27,78 +27,81 @@ from .basis import (
     UNSEEN,
 )
 from .blocking import PATCHES
-from .counts import (
+from .clients import counted_clients
+from .verdicts import (
     is_broken,
     verdict_on,
     verdict_on_contexts,
     verdict_on_handshakes,
     verdict_on_loop,
 )
-from .probes import KNOWN
 
 #: What is advised first.
 RISKS_NOTHING = ("connection-close", "keep-one", "larger-pool")
 
 
-def judge(results, spec):
-    """Add verdicts, advice, the exit status and what it rests on to the results.
+def judge(examination, options):
+    """Return the report on an examination: with verdicts, advice, the exit status and its basis.
 
     Only a run has "counts"; without, the loads are advice, and the exit status says nothing of
     them.
     """
-    counts = results.get("counts")
+    counts = examination.counts
     if counts:
-        results = dict(results, clients=[seen_at_work(row, counts) for row in results["clients"]])
-    advice = advice_on_loop(results)
-    results = dict(results, known_to_the_doctor=sorted(set(KNOWN.values())))
-    own_tls = counts["own_tls"] if counts else results["own_tls"]
+        examination.clients = [seen_at_work(row, counts) for row in examination.clients]
+    advice = advice_on_loop(examination)
+    own_tls = counts["own_tls"] if counts else examination.own_tls
     if counts:
-        loop = worst([judge_loop(results), judge_greenlets(results), judge_asyncio(results)])
-        loads = verdict_on(counts, spec["share"])
-        if judge_asyncio(results) == BLOCKED:
-            advice += advice_on_waits(results)
+        loop = worst(
+            [judge_loop(examination), judge_greenlets(examination), judge_asyncio(examination)]
+        )
+        loads = verdict_on(counts, options["share"])
+        if judge_asyncio(examination) == BLOCKED:
+            advice += advice_on_waits(examination)
         other_verdicts = {
             "loads on the loop": verdict_on_loop(counts), "contexts": verdict_on_contexts(counts),
             "handshakes": verdict_on_handshakes(counts),
         }  # fmt: skip
         if is_broken(counts):
             other_verdicts = dict.fromkeys(other_verdicts, DOES_NOT_APPLY)
-            further = advice_on_failures(results)
+            further = advice_on_failures(examination)
         else:
-            further = advice_on_others(results, other_verdicts) + list(
-                advice_on_counts(results, loads)
-            )
+            further = advice_on_others(examination, other_verdicts)
+            further += advice_on_counts(examination, loads)
         # What risks nothing comes first.
         advice += sorted(further, key=lambda change: change["id"] not in RISKS_NOTHING)
     else:
-        loop, loads = judge_loop(results), UNCOUNTED if results["known"] else UNSEEN
-        advice += advice_on_trials(results)
+        loop, loads = judge_loop(examination), UNCOUNTED if examination.known else UNSEEN
+        advice += advice_on_trials(examination)
         failed = [
-            row for row in results["clients"] if row["verdict"] == CANNOT_TELL and row["error"]
+            row for row in examination.clients if row["verdict"] == CANNOT_TELL and row["error"]
         ]
         if failed and not advice:
-            advice = advice_on_failures(results)
+            advice = advice_on_failures(examination)
     if loop == FREE and own_tls and not (counts and counts["heartbeats"]):
         loop = CANNOT_TELL  # what was tried is the clients that the doctor knows
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(other_verdicts)
-    statuses = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in spec["fail_on"]]
-    if counts and results["ended"]["raised"]:
+    statuses = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in options["fail_on"]]
+    if counts and examination.ended["raised"]:
         statuses.append(2)
     status = 1 if 1 in statuses else max(statuses)
-    if counts and results["ended"]["signal"]:
-        status = 128 + results["ended"]["signal"]
+    if counts and examination.ended["signal"]:
+        status = 128 + examination.ended["signal"]
     return dict(
-        results, verdicts=verdicts, advice=advice + advice_on_http(results),
-        share_stated=spec["share"], exit_status=status,
+        examination.as_dict(), verdicts=verdicts, advice=advice + advice_on_http(examination),
+        known_to_the_doctor=counted_clients(), share_stated=options["share"],
+        exit_status=status,
     )  # fmt: skip
 
 
 def seen_at_work(row, counts):
-    """Return a row of `check_way` after a run: if nothing is patched, and threads made all its
-    connections, there were no greenlets to wait for them. If it ended before its first one, nobody
-    knows whether it would have patched before.
+    """Return a row of `check_client`, judged by what the run did.
+
+    If nothing is patched, and threads made all its connections, there were no greenlets to wait
+    for them. If it ended before its first one, nobody knows whether it would have patched
+    before.
     """
     if row["verdict"] != UNPATCHED or counts["stood"]["fetched"]:
         return row
@@ -107,27 +110,29 @@ def seen_at_work(row, counts):
     return dict(row, verdict=CANNOT_TELL, error="no connection was made before the program ended")
 
 
-def judge_loop(results):
-    if results.get("untried"):
+def judge_loop(examination):
+    """Return the verdict on the loop, by the clients that were tried."""
+    if examination.untried:
         return CANNOT_TELL
-    verdicts = [row["verdict"] for row in results["clients"]]
-    if verdicts and not results["clients"][0]["imported"]:
+    verdicts = [row["verdict"] for row in examination.clients]
+    if verdicts and not examination.clients[0]["imported"]:
         # A stand-in for a client that may come later: nothing of the program's was seen to block.
         stands_for = {UNPATCHED: DOES_NOT_APPLY, BLOCKED: CANNOT_TELL}
     else:
         # With nothing patched, greenlets that fetch block the loop; whether there are any is told
         # by who imported gevent: the program, or a library that may leave it alone.
-        used = results["loop"] and results["loop"]["used"]
+        used = examination.loop and examination.loop["used"]
         stands_for = {UNPATCHED: BLOCKED if used else CANNOT_TELL}
     return worst([stands_for.get(verdict, verdict) for verdict in verdicts])
 
 
-def judge_greenlets(results):
-    """Return BLOCKED if the loop of greenlets was seen to stand still through their replies, in a
-    program that uses it, whatever client fetched. (A program may import it in a function, where
-    nothing but its greenlets tells.)
+def judge_greenlets(examination):
+    """Return BLOCKED if the loop of greenlets stood still through their replies.
+
+    The program has to use it; which client fetched does not matter. (A program may import
+    gevent in a function, where nothing but its greenlets tells.)
     """
-    stalls, loop = results["counts"]["stood"], results["loop"]
+    stalls, loop = examination.counts["stood"], examination.loop
     used = loop and (loop["used"] or stalls["in_greenlets"])
     is_seen = stalls["fetched"] and used and not loop["patched"]
     if is_seen and stalls["times"] >= 2 and stalls["s"] >= LOOP_BLOCKED_FROM_S:
@@ -135,11 +140,13 @@ def judge_greenlets(results):
     return DOES_NOT_APPLY
 
 
-def judge_asyncio(results):
-    """Return BLOCKED if clients that do not await, or anything else that the heartbeat saw, kept
-    others waiting for a loop; FREE if connections were made under one and did not.
+def judge_asyncio(examination):
+    """Return BLOCKED if something kept others waiting for a running loop.
+
+    That is clients that do not await, or anything else that the heartbeat saw. FREE if
+    connections were made under a loop and did not; else DOES_NOT_APPLY.
     """
-    counts, loop = results["counts"], results["loop"]
+    counts, loop = examination.counts, examination.loop
     if counts["blocked"]["waiting_s"] >= LOOP_BLOCKED_FROM_S:
         return BLOCKED
     # A library may import gevent, and leave it alone.
@@ -151,5 +158,6 @@ def judge_asyncio(results):
 
 
 def worst(verdicts):
+    """Return the worst of some verdicts."""
     order = (BLOCKED, REPEATED, CANNOT_TELL, UNSEEN, FREE, ONCE, UNCOUNTED, DOES_NOT_APPLY)
     return min(verdicts or [DOES_NOT_APPLY], key=order.index)

@@ -5,7 +5,7 @@ from __future__ import division, print_function
 import os
 import sys
 
-from .words import readable
+from .wording import readable
 
 #: What a report names the provider of: (what, module, attribute).
 PROVIDED = (
@@ -21,6 +21,7 @@ INSTALLED = {}
 
 
 def provides():
+    """Return rows of {name, by, class}: who made what programs use for TLS."""
     rows = []
     for name, module, attribute in PROVIDED:
         if loaded(module):
@@ -31,8 +32,9 @@ def provides():
 
 
 def provider(value):
-    """Return who made a class or function: gevent, eventlet, pyOpenSSL, the standard library, a
-    module.
+    """Return who made a class or function.
+
+    gevent, eventlet, pyOpenSSL, the standard library, or a module.
     """
     module = str(getattr(value, "__module__", "") or "")
     first = module.split(".")[0]
@@ -47,7 +49,7 @@ def provider(value):
 loaded = sys.modules.get
 
 
-def bring(module):
+def try_import(module):
     """Import a library that the program has not; whether it is there."""
     try:
         __import__(module)
@@ -57,6 +59,7 @@ def bring(module):
 
 
 def urllib3_module(name):
+    """Return a module of urllib3, or of the copy in an old requests; None if not imported."""
     return loaded("urllib3." + name) or loaded("requests.packages.urllib3." + name)
 
 
@@ -67,13 +70,16 @@ def injected():
 
 
 def own_context(ssl):
-    """Return the SSLContext that ssl itself makes: gevent's and truststore's, which may stand in
-    its place (a .pth file injects truststore into every process), are made of it.
+    """Return the SSLContext that ssl itself makes.
+
+    gevent's and truststore's, which may stand in its place (a .pth file injects truststore into
+    every process), are made of it.
     """
     return [base for base in ssl.SSLContext.__mro__ if base.__module__ == "ssl"][-1]
 
 
 def openssl():
+    """Return the versions of OpenSSL: {"ssl", "pyOpenSSL", "loads"}."""
     import ssl
 
     versions = {"ssl": ssl.OPENSSL_VERSION, "pyOpenSSL": None}
@@ -86,13 +92,16 @@ def openssl():
 
 
 def is_library(path):
+    """Return whether a file is of the standard library or was installed."""
     library = os.path.dirname(os.path.abspath(os.__file__))
     return path.startswith(library) or is_package(path)
 
 
 def is_package(path):
-    """Return whether a file was installed: into site-packages, or elsewhere (pip install --target)
-    with what an installer leaves beside its package.
+    """Return whether a file was installed.
+
+    Into site-packages, or elsewhere (pip install --target) with what an installer leaves beside
+    its package.
     """
     if "site-packages" in path or "dist-packages" in path:
         return True
@@ -117,6 +126,7 @@ def installed_in(folder):
 
 
 def folders_in(folder):
+    """Return the names in a folder; none if it cannot be read."""
     try:
         return os.listdir(folder or ".")
     except (OSError, UnicodeError):  # such as one in an archive
@@ -133,4 +143,5 @@ def top_level(folder):
 
 
 def is_installed(package):
+    """Return whether a package can be imported."""
     return any(os.path.isdir(os.path.join(folder or ".", package)) for folder in sys.path)

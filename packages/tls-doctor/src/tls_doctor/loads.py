@@ -7,19 +7,19 @@ import os
 import sys
 
 from .basis import OWN_FILE, TURNS, clock, cpu_clock
-from .clients import WAYS, own_adapters, topmost
-from .left_behind import bring, is_library, loaded
-from .words import readable, short, told
+from .clients import clients_with_sessions, own_adapters, topmost
+from .left_behind import is_library, loaded, try_import
+from .wording import describe, readable, short
 
 LOADS = ("load_verify_locations", "set_default_verify_paths")
 
 
 class Watch(object):
-    """Notes the processor milliseconds of each load of certificates, and where pyOpenSSL is
-    injected, while in a `with` block.
+    """A `with` block that notes the processor milliseconds of each load of certificates.
 
-    A profile function, so that nothing is replaced: to wrap a class of `ssl` one has to import it.
-    Imports take about twice as long under it; a load, which is one call, does not.
+    It notes where pyOpenSSL is injected, too. It is a profile function, so that nothing is
+    replaced: to wrap a class of `ssl` one has to import it. Imports take about twice as long
+    under it; a load, which is one call, does not.
     """
 
     def __init__(self):
@@ -56,8 +56,9 @@ class Watch(object):
 
 
 def caller(frame):
-    """Return {"file", "line", "text", "from"} of a frame that calls; from: the program's own line
-    above it.
+    """Return {"file", "line", "text", "from"} of a frame that calls.
+
+    from: the program's own line above it.
     """
     path, line = frame.f_code.co_filename, frame.f_lineno
     origin = {"file": short(path), "line": line, "from": None}
@@ -83,11 +84,12 @@ def loads_of(work):
 
 
 def count_loads(client, server):
-    """Return how often certificates are loaded by three connections of one session, and by one call
-    without a session: {"client", "by_connection", "made", "by_call", "error"}.
+    """Return how often certificates are loaded by three connections of one session.
 
+    And by one call without a session: {"client", "by_connection", "made", "by_call", "error"}.
     The connections are made with the trust that the library has by default, so they end at the
-    certificate of the doctor's server, after the loads. (One that does not verify gets an answer.)
+    certificate of the doctor's server, after the loads. (One that does not verify gets an
+    answer.)
     """
     row = {
         "client": client.name,
@@ -101,42 +103,45 @@ def count_loads(client, server):
         session = client.session()
     row["made"] = len(watch.loads)
     for _ in range(3):
-        loads, error = loads_of(lambda: session.ask(url))
+        loads, error = loads_of(lambda: session.fetch(url))
         row["by_connection"].append(len(loads))
         row["each_ms"] += [round(ms, 3) for ms in loads]
-        if error and "certificate verify failed" not in told(error).lower():
-            row["error"] = row["error"] or told(error)
+        if error and "certificate verify failed" not in describe(error).lower():
+            row["error"] = row["error"] or describe(error)
     session.close()
-    if client.once:
+    if client.has_get:
         row["by_call"] = len(loads_of(lambda: loaded(client.module).get(url))[0])
     return row
 
 
 def check_loads(server, imported, watch, deadline):
-    """Return a row of `count_loads` for each client that is here. What the program did not import
-    comes last, in our own process alone, and if there is time.
+    """Return a row of `count_loads` for each client that is here.
+
+    What the program did not import comes last, in our own process alone, and if there is time.
     """
     rows, candidates = [], [client for client in own_adapters() if client.adapter]
-    candidates += sorted(WAYS, key=lambda client: client.module not in imported)
+    candidates += sorted(clients_with_sessions(), key=lambda client: client.module not in imported)
     for client in candidates:
         its_own = client.module in imported
         if not its_own and (not watch or (imported and clock() > deadline)):
             continue
         with Watch() as importing:
-            if not bring(client.module):
+            if not try_import(client.module):
                 continue
         try:
             row = count_loads(client, server)
         except Exception as error:
-            row = {"client": client.name, "error": told(error), "by_call": None}
+            row = {"client": client.name, "error": describe(error), "by_call": None}
         row.update(imported=its_own, adapter=client.adapter, at_import=len(importing.loads))
         rows.append(row)
     return rows
 
 
 def judged_rows(rows, program):
-    """Return the rows of loads that count: of the clients that the program imported, or, if no
-    program was named, of requests. A session's own adapter counts for requests as a whole.
+    """Return the rows of loads that count: of the clients that the program imported.
+
+    If no program was named, of requests. A session's own adapter counts for requests as a
+    whole.
     """
     judged = [row for row in rows if row["imported"]]
     if not program:
@@ -148,9 +153,10 @@ def judged_rows(rows, program):
 
 
 def bounds(values):
-    """Return [least, most] without the very least and the very most: of eleven values those two
-    have the median between them with a certainty of 98.8 %, whatever the noise looks like. Of
-    fewer, all.
+    """Return [least, most] without the very least and the very most.
+
+    Of eleven values those two have the median between them with a certainty of 98.8 %, whatever
+    the noise looks like. Of fewer, all count.
     """
     values = sorted(values)[1:-1] if len(values) >= TURNS else sorted(values)
     return [round(values[0], 2), round(values[-1], 2)]
@@ -169,14 +175,15 @@ def certificates_of_a_load():
         return None
 
 
-def cost_of_a_load(results, watch):
-    """Return [least, most] milliseconds of one load, as the program or the clients here do it; if
-    none of them does, into a new context of the standard library's.
+def cost_of_a_load(rows, watch):
+    """Return [least, most] milliseconds of one load, as the program or the clients here do it.
+
+    If none of them loads, of one into a new context of the standard library's.
     """
     import ssl
 
-    spent = [ms for row in results["loads"] if row["imported"] for ms in row.get("each_ms", ())]
+    spent = [ms for row in rows if row["imported"] for ms in row.get("each_ms", ())]
     spent = spent or (watch.loads if watch else [])
-    spent = spent or [ms for row in results["loads"] for ms in row.get("each_ms", ())]
+    spent = spent or [ms for row in rows for ms in row.get("each_ms", ())]
     spent = spent or loads_of(lambda: [ssl.create_default_context() for _ in range(TURNS)])[0]
     return bounds(spent) if spent else None

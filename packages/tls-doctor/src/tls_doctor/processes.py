@@ -6,12 +6,13 @@ import os
 import signal
 import sys
 
-from .basis import OWN_FILE, Trouble
+from .basis import OWN_FILE, DoctorError
 
 
-def begin(*arguments, **streams):
-    """Start this file again as a process of its own, with the options of this Python. environ: its
-    environment, if not this one's. Raises Trouble where it cannot be started.
+def spawn_self(*arguments, **streams):
+    """Start this file again as a process of its own, with the options of this Python.
+
+    environ: its environment, if not this one's. Raises DoctorError if it cannot be started.
     """
     import subprocess
 
@@ -23,17 +24,17 @@ def begin(*arguments, **streams):
 
 
 def check_start():
-    """Raise Trouble where this process has no Python that could read this file."""
+    """Raise DoctorError where this process has no Python that could read this file."""
     python = os.path.basename(sys.executable or "").lower()
     if getattr(sys, "frozen", False) or "py" not in python:
         # A frozen program would start itself, and that would start itself.
-        raise Trouble(
+        raise DoctorError(
             "this process is no Python that could run the doctor a second time (%s), and it needs "
             "one for its server: run the program with a Python, and the doctor with the same"
             % ("it is frozen" if getattr(sys, "frozen", False) else python or "it has no name")
         )
     if not os.path.isfile(OWN_FILE):
-        raise Trouble(
+        raise DoctorError(
             "the doctor starts itself again from its file, and there is none: save it as "
             "doctor.py, and run `python doctor.py`"
         )

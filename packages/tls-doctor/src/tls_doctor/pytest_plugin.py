@@ -20,6 +20,7 @@ NAMES = ("loads", "handshakes", "connections", "contexts")
 
 
 def pytest_configure(config):
+    """Declare the mark."""
     config.addinivalue_line(
         "markers", "tls(%s): a test may do so many at most" % "=N, ".join((*NAMES, ""))[:-2]
     )
@@ -27,6 +28,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
+    """Run a test, and have it fail if it does more than its marks allow."""
     fixture = getattr(item, "funcargs", {}).get("tls")
     if isinstance(fixture, tls_doctor.counting):
         fixture.from_now_on()  # other fixtures may have come after it
@@ -42,10 +44,13 @@ def pytest_runtest_call(item):
         outcome = yield
     over = [name for name in limits if getattr(counter, name) > limits[name]]
     if over and outcome.excinfo is None:
-        outcome.force_exception(pytest.fail.Exception(told_of(counter, limits), pytrace=False))
+        outcome.force_exception(
+            pytest.fail.Exception(describe_counts(counter, limits), pytrace=False)
+        )
 
 
-def told_of(counter, limits):
+def describe_counts(counter, limits):
+    """Return what a test did, and what it may do, in words."""
     counts = [tls_doctor.several(getattr(counter, name), name[:-1]) for name in NAMES]
     lines = ["TLS: " + ", ".join(counts)]
     lines += ["at most %s=%d" % limit for limit in sorted(limits.items())]
@@ -59,8 +64,9 @@ def told_of(counter, limits):
 
 @pytest.fixture
 def tls():
-    """Count what the test does in TLS: tls.loads, .handshakes, .connections, .contexts, and all
-    else in the dictionary tls.counts.
+    """Count what the test does in TLS: tls.loads, .handshakes, .connections, .contexts.
+
+    All else is in the dictionary tls.counts.
     """
     with tls_doctor.counting() as counter:
         yield counter

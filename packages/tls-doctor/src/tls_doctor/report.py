@@ -5,7 +5,6 @@ from __future__ import division, print_function
 import re
 
 from .advice import injected_by
-from .again import again_lines
 from .basis import (
     BLOCKED,
     CANNOT_TELL,
@@ -19,8 +18,9 @@ from .basis import (
     REPEATED,
     UNSEEN,
 )
-from .counts import limit_near
-from .words import several, span, times, wrapped
+from .rerun import again_lines
+from .verdicts import limit_near
+from .wording import several, span, times, wrapped
 
 ILL = (BLOCKED, REPEATED, HELD_UP, ONE_AT_A_TIME, ONE_FOR_EACH)
 WELL = (FREE, ONCE, NOT_IN_A_ROW)
@@ -34,7 +34,7 @@ QUESTIONS = {
 }
 
 
-def asked(report):
+def further_questions(report):
     """Return those of QUESTIONS that apply."""
     verdicts = report["verdicts"]
     return [
@@ -45,6 +45,7 @@ def asked(report):
 
 
 def other_lines(about, counts):
+    """Yield the lines on one of QUESTIONS."""
     on_loop, queue = counts["on_loop"], counts["queue"]
     if about == "loads on the loop":
         text = "%s under a running asyncio loop, %.0f ms of CPU; after %d of them others waited"
@@ -94,7 +95,7 @@ def text_of(report, colour):
             question("%d. %s" % (number, QUESTIONS[about]), about),
             other_lines(about, report["counts"]),
         )
-        for number, about in enumerate(asked(report), 3)
+        for number, about in enumerate(further_questions(report), 3)
     ]
     parts = (
         [
@@ -134,22 +135,40 @@ TRIAL = (
 
 
 def loop_lines(report):
+    """Yield the lines on the event loop."""
     counts = report.get("counts")
-    if counts and (counts["under_loop"] or counts["blocked"]["times"]):
-        for line in asyncio_lines(counts):
-            yield line
-    elif counts and counts["stood"]["waits"]:
-        for line in greenlet_lines(counts["stood"]):
-            yield line
-    elif counts and counts["heartbeats"]:
-        pass  # told below
-    elif report["loop"] is None:
-        text = NO_LOOP
-        if not report["program"]:
-            text += " To see your program, name what does its imports: doctor.py -- module"
-            if report["loops_installed"]:
-                text += " (%s is installed here)" % " and ".join(report["loops_installed"])
-        yield wrapped(text)
+    lines = list(work_lines(report)) if counts else [no_loop_line(report)]
+    lines += list(trial_lines(report)) + [untried_line(report)]
+    lines += list(silence_lines(counts)) if counts else []
+    return [line for line in lines + [own_tls_line(report)] if line is not None]
+
+
+def work_lines(report):
+    """Return what a loop did while the program ran."""
+    counts = report["counts"]
+    if counts["under_loop"] or counts["blocked"]["times"]:
+        return asyncio_lines(counts)
+    if counts["stood"]["waits"]:
+        return greenlet_lines(counts["stood"])
+    if counts["heartbeats"]:
+        return []  # told below
+    return [no_loop_line(report)]
+
+
+def no_loop_line(report):
+    """Return that there is no loop of greenlets; None if there is one."""
+    if report["loop"] is not None:
+        return None
+    text = NO_LOOP
+    if not report["program"]:
+        text += " To see your program, name what does its imports: doctor.py -- module"
+        if report["loops_installed"]:
+            text += " (%s is installed here)" % " and ".join(report["loops_installed"])
+    return wrapped(text)
+
+
+def trial_lines(report):
+    """Yield what came of the trials of clients and of cures."""
     for row in report["clients"]:
         reason = " (%s)" % row["error"] if row["error"] else ""
         yield wrapped("%s: %s%s" % (row["client"], row["verdict"], reason))
@@ -159,25 +178,34 @@ def loop_lines(report):
     for row in report["cures"]:
         if row["wall_s"] is not None:
             yield wrapped("tried here: %(cure)s, %(verdict)s in %(wall_s).2f s" % row)
+
+
+def untried_line(report):
+    """Return why a loop was not tried, or is no matter; None if it was."""
+    counts = report.get("counts")
     if report.get("untried"):
         text = "%s was loaded, and could not be tried: %s. In a worker, call doctor.inside()."
-        yield wrapped(text % (report["loop"]["name"], report["untried"]))
-    elif report["loop"] and report["verdicts"]["event loop"] == DOES_NOT_APPLY:
+        return wrapped(text % (report["loop"]["name"], report["untried"]))
+    if report["loop"] and report["verdicts"]["event loop"] == DOES_NOT_APPLY:
         text = "%s has patched nothing here." % report["loop"]["name"]
         if counts and counts["connections"]:
             text += " No greenlet waited for a client: the connections were made in threads."
-        yield wrapped(text)
-    if counts:
-        for line in silence_lines(counts):
-            yield line
+        return wrapped(text)
+    return None
+
+
+def own_tls_line(report):
+    """Return what brings TLS of its own; None if nothing does."""
+    counts = report.get("counts")
     names = ", ".join(counts["own_tls"] if counts else report["own_tls"])
-    if names:
-        text = "%s: imported, and brings TLS of its own: its loads and handshakes are not counted. "
-        if counts and counts["heartbeats"]:
-            text += "A loop that it keeps waiting is seen by the heartbeat."
-        elif not counts:
-            text += "Whether it blocks the loop is told by a run alone: doctor.py run -- ..."
-        yield wrapped(text % names)
+    if not names:
+        return None
+    text = "%s: imported, and brings TLS of its own: its loads and handshakes are not counted. "
+    if counts and counts["heartbeats"]:
+        text += "A loop that it keeps waiting is seen by the heartbeat."
+    elif not counts:
+        text += "Whether it blocks the loop is told by a run alone: doctor.py run -- ..."
+    return wrapped(text % names)
 
 
 def silence_lines(counts):
@@ -199,6 +227,7 @@ def silence_lines(counts):
 
 
 def asyncio_lines(counts):
+    """Yield what kept a loop of asyncio or trio waiting."""
     blocked = counts["blocked"]
     loop, connections = blocked["by"], several(counts["under_loop"], "connection")
     yield wrapped("%s: %s made under a running loop" % (loop, connections))
@@ -227,32 +256,58 @@ def greenlet_lines(stalls):
 def count_lines(report):
     """Yield what a run counted, as lines."""
     counts = report["counts"]
+    text = trouble_of_connections(report)
+    if text:
+        yield wrapped(text)
+    yield wrapped(sentence_of_counts(counts))
+    if counts["dropped"] or counts["collected"] >= DROPPED_FROM:
+        text = "To count what is in use, the doctor had Python collect what refers to itself: that "
+        text += "alone freed %s and closed %s, of clients that the program had dropped."
+        numbers = several(counts["collected"], "context"), counts["dropped"]
+        yield wrapped(text % (numbers[0], several(numbers[1], "open connection")))
+    limit = limit_near(counts, report["share_stated"])
+    if limit is not None:
+        text = "That is about at the limit of %g %%: another run may come out otherwise."
+        text += " --share moves it." if limit == report["share_stated"] else ""
+        yield wrapped(text % limit)
+    for row in counts["clients"]:
+        yield wrapped(sentence_of_client(row))
+    ending = report["ended"]
+    if ending["raised"] or ending["why"] or ending["status"]:
+        reason = ending["raised"] or ending["why"] or "exit status %s" % ending["status"]
+        yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
+    for reason in counts["uncounted"] + counts["unprobed"]:
+        yield wrapped("Not all was counted: %s" % reason)
+
+
+def trouble_of_connections(report):
+    """Return what kept connections from being made or counted, in words; None if nothing."""
+    counts = report["counts"]
+    reasons = ["%s (%s)" % (failure, times(number)) for failure, number in counts["failures"][:3]]
     if counts["failures"] and not counts["handshakes"]:
-        reasons = [
-            "%s (%s)" % (failure, times(number)) for failure, number in counts["failures"][:3]
-        ]
         text = "No connection came through, so nothing can be told of loads. What they ended with: "
-        yield wrapped(text + ", ".join(reasons))
-    elif counts["connections"] == 0 and counts["loads"]:
-        yield wrapped(
+        return text + ", ".join(reasons)
+    if counts["connections"] == 0 and counts["loads"]:
+        return (
             "No TLS connection was made through ssl or pyOpenSSL: what was loaded served none. "
             "(Plain HTTP needs no context.)"
         )
-    elif counts["connections"] == 0:
-        yield wrapped(
+    if counts["connections"] == 0:
+        return (
             "No TLS connection was made through ssl or pyOpenSSL, so there is nothing to tell. The "
             "doctor knows %s; what brings its own TLS (pycurl, grpc) it cannot see."
-            % ", ".join(report["known_to_the_doctor"])
-        )
-    elif counts["failed"] and counts["handshakes"]:
-        reasons = [
-            "%s (%s)" % (failure, times(number)) for failure, number in counts["failures"][:3]
-        ]
-        text = "%d of %s did not come through: " % (
-            counts["failed"], several(counts["connections"], "connection"))  # fmt: skip
-        yield wrapped(text + (", ".join(reasons) or "nobody tells why"))
-    elif counts["handshakes"] == 0:
-        yield wrapped("None of %s came through." % several(counts["connections"], "handshake"))
+        ) % ", ".join(report["known_to_the_doctor"])
+    if counts["failed"] and counts["handshakes"]:
+        numbers = counts["failed"], several(counts["connections"], "connection")
+        text = "%d of %s did not come through: " % numbers
+        return text + (", ".join(reasons) or "nobody tells why")
+    if counts["handshakes"] == 0:
+        return "None of %s came through." % several(counts["connections"], "handshake")
+    return None
+
+
+def sentence_of_counts(counts):
+    """Return the counts of a run, in words."""
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
     text = "%s for %s; %d needed. " % (numbers + (min(counts["needed"], counts["connections"]),))
     if counts["loads"] > counts["needed"]:
@@ -269,34 +324,21 @@ def count_lines(report):
     if counts["handshakes"]:
         numbers = counts["handshake_ms"], counts["handshake_s"]
         text += " The handshakes took %.0f ms of CPU and %.2f s from begin to end." % numbers
-    yield wrapped(text)
-    if counts["dropped"] or counts["collected"] >= DROPPED_FROM:
-        text = "To count what is in use, the doctor had Python collect what refers to itself: that "
-        text += "alone freed %s and closed %s, of clients that the program had dropped."
-        numbers = several(counts["collected"], "context"), counts["dropped"]
-        yield wrapped(text % (numbers[0], several(numbers[1], "open connection")))
-    limit = limit_near(counts, report["share_stated"])
-    if limit is not None:
-        text = "That is about at the limit of %g %%: another run may come out otherwise."
-        text += " --share moves it." if limit == report["share_stated"] else ""
-        yield wrapped(text % limit)
-    for row in counts["clients"]:
-        name = row["client"] or "the program"
-        if row["through"] not in (None, row["client"]):
-            name += " (for %s)" % row["through"]
-        numbers = [several(row[key + "s"], key) for key in ("load", "connection", "context")]
-        text = "%s: %s, %s, %s" % tuple([name] + numbers)
-        text += ", at %s" % row["at"][0][0] if row["at"] else ""
-        yield wrapped(text)
-    ending = report["ended"]
-    if ending["raised"] or ending["why"] or ending["status"]:
-        reason = ending["raised"] or ending["why"] or "exit status %s" % ending["status"]
-        yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
-    for reason in counts["uncounted"] + counts["unprobed"]:
-        yield wrapped("Not all was counted: %s" % reason)
+    return text
+
+
+def sentence_of_client(row):
+    """Return what one client did, in words."""
+    name = row["client"] or "the program"
+    if row["through"] not in (None, row["client"]):
+        name += " (for %s)" % row["through"]
+    numbers = [several(row[key + "s"], key) for key in ("load", "connection", "context")]
+    text = "%s: %s, %s, %s" % tuple([name] + numbers)
+    return text + (", at %s" % row["at"][0][0] if row["at"] else "")
 
 
 def load_lines(report):
+    """Yield the lines on loads."""
     if "counts" in report:
         for line in count_lines(report):
             yield line
@@ -333,6 +375,7 @@ def load_lines(report):
 
 
 def http_lines(http):
+    """Yield the lines on HTTP."""
     if http["url"] is None:
         yield wrapped("not asked: --url https://... asks a server of yours")
     elif not http["clients"]:
@@ -348,6 +391,7 @@ def http_lines(http):
 
 
 def advice_lines(advice):
+    """Yield the lines on what to change."""
     for number, change in enumerate(advice, 1):
         yield wrapped(change["what"], "  %d. " % number)
         for name in ("remove", "add", "package", "saves", "chapter"):
@@ -370,4 +414,5 @@ def annotations(report):
 
 
 def escaped(text):
+    """Return a text as an annotation of GitHub's takes it."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

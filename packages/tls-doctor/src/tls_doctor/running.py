@@ -9,16 +9,18 @@ import signal
 import sys
 import time
 
-from .again import apply_first, to_apply
-from .basis import OWN_FILE, PY2, REPEATED, Trouble, clock
-from .counts import counted, verdict_on
-from .examination import look_after
+from .basis import OWN_FILE, PY2, REPEATED, DoctorError, clock
+from .examination import Examination, examine_end
 from .left_behind import is_library
-from .probes import Probes, process_ms
-from .processes import begin
-from .server import dismiss, start_server
+from .own_server import start_server, stop_server
+from .probes import Probes
+from .processes import spawn_self
+from .rerun import apply_first, to_apply
+from .state import process_ms
+from .tally import count_events
 from .trying import try_changes
-from .words import readable, short, told
+from .verdicts import verdict_on
+from .wording import describe, readable, short
 
 #: After so many events of one process nothing more is written.
 MOST_EVENTS = 400000
@@ -54,44 +56,46 @@ finally:
 """
 
 
-def run_apart(spec):
-    """Run the program in a process of its own, as its user would: what was found. Raises Trouble.
-    With "changes" in what is asked, these are applied to it, as `again` has them.
+def run_apart(options):
+    """Return the Examination of a run of the program in a process of its own. Raises DoctorError.
+
+    It runs as its user would start it; with "changes" among the options, with these, as `again` has
+    them.
 
     What it prints goes to standard error: standard output is the report's.
     """
     server, address = start_server()
     folder, program = address["folder"], None
-    signals, handlers = hear()  # before there is a program that could be left behind
+    signals, handlers = catch_signals()  # before there is a program that could be left behind
     events = os.path.join(folder, "events")
     try:
-        path = os.path.join(folder, "spec")
+        path = os.path.join(folder, "options")
         with open(path, "w") as file:
-            children = in_children(folder, events, [str(change) for change in spec["changes"]])
-            file.write(json.dumps(dict(spec, server=address, events=events, children=children)))
+            children = in_children(folder, events, [str(change) for change in options["changes"]])
+            file.write(json.dumps(dict(options, server=address, events=events, children=children)))
         environ = dict(os.environ)
-        program = begin("--run", path, environ=environ, stdout=2)
+        program = spawn_self("--child-run", path, environ=environ, stdout=2)
         server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
-        reason, number = wait_for(program, spec["patience"], signals)
-        hear_no_more(handlers)
+        reason, number = wait_for(program, options["patience"], signals)
+        restore_signals(handlers)
         last = read_events(events)
         if reason:
             end_those(set(event["pid"] for event in last) - set([program.pid]))
         if number and not any(event["is"] in TELLS for event in last):
-            raise Trouble(INTERRUPTED, 128 + number)
-        results = found_in(last, spec, program.returncode, reason)
-        results["ended"]["signal"] = number
-        may_try = address["https"] and not spec["changes"]
-        if may_try and verdict_on(results["counts"], spec["share"]) == REPEATED:
-            results["tried"] = try_changes(results, address)
-        return results
+            raise DoctorError(INTERRUPTED, 128 + number)
+        examination = examination_of(last, options, program.returncode, reason)
+        examination.ended["signal"] = number
+        may_try = address["https"] and not options["changes"]
+        if may_try and verdict_on(examination.counts, options["share"]) == REPEATED:
+            examination.tried = try_changes(examination, address)
+        return examination
     finally:
-        hear_no_more(handlers)
+        restore_signals(handlers)
         if program is not None and program.poll() is None:
             program.kill()
             program.wait()
-        dismiss(server)
+        stop_server(server)
         import shutil
 
         for _ in range(100):  # what was ended just now may write for another moment
@@ -137,28 +141,34 @@ def is_there(pid):
         return False
 
 
-def hear():
-    """Note the signals that would end the doctor. Returns the list of those that came, and the
-    handlers that were there before.
+def catch_signals():
+    """Note the signals that would end the doctor.
+
+    Returns the list of those that came, and the handlers that were there before.
     """
     signals = []
     numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
     numbers = [
         number for number in numbers if number and signal.getsignal(number) != signal.SIG_IGN
     ]
-    handler = lambda number, _: signals.append(number)  # noqa: E731
-    return signals, [(number, signal.signal(number, handler)) for number in numbers]
+
+    def note(number, _):
+        signals.append(number)
+
+    return signals, [(number, signal.signal(number, note)) for number in numbers]
 
 
-def hear_no_more(handlers):
+def restore_signals(handlers):
+    """Put back the handlers that `catch_signals` returned."""
     for number, handler in handlers:
         signal.signal(number, handler)
 
 
 def wait_for(program, patience, signals):
-    """Wait until the program has ended. A signal that would end the doctor ends it; a second one
-    ends it at once. signals: see `hear`. Returns why it ended before its time, or None, and the
-    number of the signal, or None.
+    """Wait until the program has ended; return (why before its time, the signal's number).
+
+    None for either if there is none. A signal that would end the doctor ends the program; a
+    second one ends it at once. signals: see `catch_signals`.
     """
     limit = clock() + patience if patience else None
     reason, kill_at, passed = None, None, 0
@@ -196,35 +206,38 @@ def read_events(path):
     return events
 
 
-def found_in(events, spec, status, reason):
-    """Return what `judge` reads, of a run that has ended with a status, or for a reason."""
-    results = dict(
-        program=" ".join([spec["program"]] + spec["arguments"]), python=None, openssl=None,
-        provides=[], injections=[], loads_at_import=None, loops_installed=[], loop=None,
-        clients=[], cures=[], trap=False, loads=[], load_ms=None, certificates=None, own_tls=[],
+def examination_of(events, options, status, reason):
+    """Return the Examination of a run that has ended with a status, or for a reason."""
+    examination = Examination(
+        program=" ".join([options["program"]] + options["arguments"]),
         http={"url": None, "offers": None, "clients": [], "requests": 0},
-    )  # fmt: skip
-    tried = False
+    )
+    by_kind = {}
     for event in events:
-        if event["is"] == "trouble":
-            raise Trouble(event["why"])
-        if event["is"] == "found":
-            results.update(event["found"])
-            tried = True
-    counts = counted(events)
-    raised = [event["why"] for event in events if event["is"] == "raised"]
-    results["injections"] = counts.pop("injections")
-    results["ended"] = {"status": status, "why": reason, "raised": raised[0] if raised else None}
-    loops = sorted(set(event["name"] for event in events if event["is"] == "loop"))
-    untried = [event["why"] for event in events if event["is"] == "untried"]
-    if loops and not results["loop"]:
+        by_kind.setdefault(event["is"], []).append(event)
+    if "trouble" in by_kind:
+        raise DoctorError(by_kind["trouble"][0]["why"])
+    for event in by_kind.get("found", []):
+        for name in set(event["found"]) - set(["program", "injections", "http"]):
+            setattr(examination, name, event["found"][name])
+    counts = count_events(events)
+    raised = [event["why"] for event in by_kind.get("raised", [])]
+    examination.injections = counts.pop("injections")
+    examination.counts = counts
+    examination.ended = {"status": status, "why": reason, "raised": raised[0] if raised else None}
+    loops = sorted(set(event["name"] for event in by_kind.get("loop", [])))
+    if loops and not examination.loop:
         # It is in a process that ended too early, or in a child.
-        reason = "it is in a process that the program started" if tried else "the program was ended"
-        results["loop"] = {"name": loops[0], "patched": None, "used": True}
-        results["untried"] = untried[0] if untried else reason
-    if results["python"] is None:
-        results.update(python=sys.version.split()[0], openssl={"ssl": "", "loads": ""})
-    return dict(results, counts=counts)
+        reason = "the program was ended"
+        if "found" in by_kind:
+            reason = "it is in a process that the program started"
+        untried = [event["why"] for event in by_kind.get("untried", [])]
+        examination.loop = {"name": loops[0], "patched": None, "used": True}
+        examination.untried = untried[0] if untried else reason
+    if examination.python is None:
+        examination.python = sys.version.split()[0]
+        examination.openssl = {"ssl": "", "loads": ""}
+    return examination
 
 
 # In the process of the program, and in those that it starts.
@@ -279,18 +292,18 @@ def count_here(path, changes=()):
 def run_program(path):
     """Run the program, as its process, and then look at its event loop, if it has one."""
     with open(path) as file:
-        spec = json.loads(file.read())
-    probes, pid = count_here(spec["events"], spec["changes"]), os.getpid()
+        options = json.loads(file.read())
+    probes, pid = count_here(options["events"], options["changes"]), os.getpid()
     status = 0
     try:
-        run = prepared(spec)
-    except Trouble as trouble:
+        run = prepare_run(options)
+    except DoctorError as trouble:
         probes.note("trouble", why=trouble.args[0])
         return 2
-    os.environ["PYTHONPATH"] = str(spec["children"])
+    os.environ["PYTHONPATH"] = str(options["children"])
     probes.note("start")
     try:
-        apply_first(spec["changes"])
+        apply_first(options["changes"])
         run()
     except SystemExit as error:
         status = error.code
@@ -302,7 +315,7 @@ def run_program(path):
         while isinstance(getattr(inner, "exceptions", None), tuple):  # a group tells who waited
             inner = inner.exceptions[0]
         innermost = trace if inner is error else inner.__traceback__
-        probes.note("raised", why="%s, at %s" % (told(inner), place_of(innermost)))
+        probes.note("raised", why="%s, at %s" % (describe(inner), place_of(innermost)))
         if not PY2:
             value = value.with_traceback(trace)
         sys.excepthook(kind, value, trace)
@@ -312,15 +325,16 @@ def run_program(path):
     started_ms = process_ms()
     try:
         probes.active = False
-        probes.note("found", found=look_after(spec))
+        probes.note("found", found=examine_end(options).as_dict())
     except BaseException as error:
-        probes.note("untried", why=told(error))
+        probes.note("untried", why=describe(error))
     probes.active = True
     probes.note("trial", ms=process_ms() - started_ms)
     return status
 
 
 def is_ours(trace):
+    """Return whether a traceback's frame is of the doctor, or of what runs a program."""
     path = trace.tb_frame.f_code.co_filename
     return path == OWN_FILE or path.startswith("<frozen") or os.path.basename(path) == "runpy.py"
 
@@ -338,41 +352,58 @@ def place_of(trace):
     return (own_places or places)[-1]
 
 
-def prepared(spec):
-    """Return a function that runs the program as Python would; sys.argv and sys.path are ready for
-    it.
+def prepare_run(options):
+    """Return a function that runs the program as Python would; sys.argv and sys.path are ready.
 
-    Raises Trouble for what cannot be run.
+    Raises DoctorError for what cannot be run.
     """
-    name, arguments = spec["program"], list(spec["arguments"])
+    name, arguments = options["program"], list(options["arguments"])
     if PY2:  # whose command lines are bytes
         name, arguments = name.encode("utf-8"), [argument.encode("utf-8") for argument in arguments]
-    path = name if os.path.exists(name) else None
-    if path is None and not spec["module"] and os.sep not in name:
-        path = console_script(name)
-    folder = os.getcwd()
-    if path is not None and not spec["module"]:
-        path = os.path.abspath(path)
-        is_whole = os.path.isdir(path) or is_archive(path)
-        folder = path if is_whole else os.path.dirname(os.path.realpath(path))
-    if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
-        sys.path[0] = folder
-    elif folder == path:
-        sys.path.insert(0, folder)
-    for module_name in OWN_IMPORTS:
-        if os.path.exists(os.path.join(folder, module_name + ".py")):
-            sys.modules.pop(module_name, None)
-    kept.append(sys.modules["__main__"])
+    path = None if options["module"] else path_of(name)
+    folder = os.getcwd() if path is None else folder_of(path)
+    prepare_imports(folder, folder == path)
+    held_modules.append(sys.modules["__main__"])
     main = type(sys)("__main__")
-    main.__builtins__ = kept[0].__builtins__
+    main.__builtins__ = held_modules[0].__builtins__
     main.__spec__ = main.__loader__ = None
-    if spec["module"] or path is None:
+    if path is None:
         sys.argv = [name] + arguments
-        return module_run(name, main, spec["module"])
+        return prepare_module(name, main)
     sys.argv = [name if path == os.path.abspath(name) else path] + arguments
     if folder == path:
         sys.modules["__main__"] = main
         return lambda: run_as_main("__main__", False)
+    return prepare_script(path, main)
+
+
+def path_of(name):
+    """Return the absolute path of a script or of a console script; None if there is none."""
+    path = name if os.path.exists(name) else None
+    if path is None and os.sep not in name:
+        path = console_script(name)
+    return None if path is None else os.path.abspath(path)
+
+
+def folder_of(path):
+    """Return what a program's imports are looked for in first; an archive is a folder itself."""
+    is_whole = os.path.isdir(path) or is_archive(path)
+    return path if is_whole else os.path.dirname(os.path.realpath(path))
+
+
+def prepare_imports(folder, is_whole):
+    """Have the program's imports be looked for in a folder first, as Python has."""
+    if not (getattr(sys.flags, "isolated", 0) or getattr(sys.flags, "safe_path", 0)):
+        sys.path[0] = folder
+    elif is_whole:
+        sys.path.insert(0, folder)
+    for module_name in OWN_IMPORTS:
+        if os.path.exists(os.path.join(folder, module_name + ".py")):
+            sys.modules.pop(module_name, None)
+
+
+def prepare_script(path, main):
+    """Return a function that runs a script as a module. Raises DoctorError if it is none."""
     try:
         with open(path, "rb") as file:
             text = file.read()
@@ -381,7 +412,7 @@ def prepared(spec):
         if isinstance(error, SyntaxError):
             error.__traceback__ = None  # of the line, and not of the doctor, as Python tells it
             sys.excepthook(type(error), error, None)
-        raise Trouble("%s is no program of this Python (%s)" % (short(path), told(error)))
+        raise DoctorError("%s is no program of this Python (%s)" % (short(path), describe(error)))
     main.__file__ = path
     sys.modules["__main__"] = main
 
@@ -392,16 +423,14 @@ def prepared(spec):
 
 
 #: So that Python 2.7 does not empty what the doctor's functions need.
-kept = []
+held_modules = []
 
 
-def module_run(name, main, is_module):
-    """Return a function that runs a module as `python -m` does, or calls
-    `package.module:function`.
-    """
+def prepare_module(name, main):
+    """Return a function that runs a module as `python -m` does, or calls module:function."""
     module, colon, function = name.partition(":")
-    if not re_name(module) or (colon and not re_name(function)):
-        raise Trouble(
+    if not match_name(module) or (colon and not match_name(function)):
+        raise DoctorError(
             "there is no program %r: name a script, a console script, -m and a module, or "
             "package.module:function (of standard input: /dev/stdin)" % readable(name)
         )
@@ -426,13 +455,15 @@ def module_run(name, main, is_module):
     return call
 
 
-def re_name(text):
+def match_name(text):
+    """Return whether a text is a name with dots, as a match or None."""
     import re
 
     return re.match(r"[^\W\d]\w*(\.[^\W\d]\w*)*$", text)
 
 
 def run_as_main(module, alter):
+    """Run a module as __main__."""
     import runpy
 
     try:
@@ -465,7 +496,7 @@ def console_script(name):
             if head.startswith(b"#!") and b"python" in head:
                 return path
             if not head.startswith(b"#!"):
-                raise Trouble(
+                raise DoctorError(
                     "%s is no Python program, and the doctor counts in Python alone: name the "
                     "script itself" % readable(path)
                 )

@@ -20,7 +20,7 @@ from .basis import (
     UNSEEN,
 )
 
-#: Numbers of `counted`.
+#: Numbers of `Counts`.
 COUNTS = (
     "processes contexts sessions pools open loads needed connections handshakes failed peak "
     "under_loop again cpu_ms compiled_ms load_ms spare_ms share again_share alive context_mib"

@@ -3,16 +3,19 @@
 from __future__ import division, print_function
 
 from .basis import MOST_REQUESTS, clock
-from .clients import WAYS, GeventHttpClient, Httpx, Way, topmost
-from .left_behind import bring
-from .words import say, told
+from .client_sessions import GeventHttpClient, Httpx
+from .clients import Client, clients_with_sessions, topmost
+from .left_behind import try_import
+from .wording import describe, print_line
 
 HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
 
 
 def check_http(url, imported):
-    """Return which HTTP each client speaks with a URL: two announced HEADs each, none redirected.
-    What is said of the URL is without its password. Without a URL, nobody is asked.
+    """Return which HTTP each client speaks with a URL.
+
+    Two announced HEADs each, none redirected. What is said of the URL is without its password.
+    Without a URL, nobody is asked.
     """
     results = {"url": None, "offers": None, "clients": [], "requests": 0}
     if not url:
@@ -20,14 +23,17 @@ def check_http(url, imported):
     host, port, secret = parts_of(url)
     results["url"] = public = url.replace(secret, "", 1)
     if url.startswith("https://"):
-        say("connecting to %s: which protocols does it offer? (no request)" % host)
+        print_line("connecting to %s: which protocols does it offer? (no request)" % host)
         results["offers"] = offered(host, port)
-    names = imported or set(client.module for client in WAYS if bring(client.module))
-    speakers = [client for client in WAYS if client.module in topmost(names)]
+    clients = clients_with_sessions()
+    names = imported or set(client.module for client in clients if try_import(client.module))
+    speakers = [client for client in clients if client.module in topmost(names)]
     # geventhttpclient speaks HTTP/1.1 alone.
     speakers = [client for client in speakers if client.kind is not GeventHttpClient]
-    if "httpx" in names and bring("h2"):
-        speakers.append(Way("httpx with http2=True", Httpx, "httpx", {"http2": True}))
+    if "httpx" in names and try_import("h2"):
+        speakers.append(
+            Client("httpx with http2=True", module="httpx", kind=Httpx, options={"http2": True})
+        )
     for speaker in speakers:
         row = {"client": speaker.name, "version": None, "ms": [], "error": None}
         results["clients"].append(row)
@@ -36,14 +42,14 @@ def check_http(url, imported):
             for _ in range(2):
                 results["requests"] += 1
                 numbers = (public, speaker.name, results["requests"], MOST_REQUESTS)
-                say("asking %s with %s (request %d of at most %d)" % numbers)
+                print_line("asking %s with %s (request %d of at most %d)" % numbers)
                 start = clock()
-                version = session.ask(url, "HEAD", timeout=5)[3]
+                version = session.fetch(url, "HEAD", timeout=5)[3]
                 row["version"] = HTTP_NAMES.get(version, str(version))
                 row["ms"].append(round(1000 * (clock() - start), 1))
             session.close()
         except Exception as error:
-            row["error"] = told(error).replace(secret or "\0", "")
+            row["error"] = describe(error).replace(secret or "\0", "")
     return results
 
 
@@ -59,8 +65,7 @@ def parts_of(url):
 
 
 def offered(host, port):
-    """Return the protocol that a server chooses when h2 and http/1.1 are offered to it; None:
-    unknown.
+    """Return the protocol that a server chooses when h2 and http/1.1 are offered to it, or None.
 
     Its certificate is not looked at: nothing is sent after the handshake.
     """

@@ -1,0 +1,262 @@
+"""Visits to the bookstore, timed as the article timed them, and every book compared.
+
+    frame = visit(["requests-py37", "hyper"])
+    frame = visit("bare-h2", n=[1, 10, 100], latency_s=[0, 0.02])
+    seen = arrivals("bare-h2", n=100, order="asked", slow=one_slow())
+
+Each visit is a process of its own in the client's environment: it fetches the list of ids, then
+the books. One that brought less, or anything else, raises VisitFailed with the book and the cause.
+Without the Python 3.7 of the old clients, visits of the machines in data/machines/ stand in.
+
+An Experiment asks one script in one stack; a visit takes two stacks, the client's and the store's,
+and what the store used and counted meanwhile is part of its answer. So visits have a loop of their
+own, and a Host that keeps a store open from one to the next.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from itertools import product
+from typing import Any
+
+import pandas as pd
+
+from casebook import stacks
+from casebook.cases.bookstore import readers, stock, store
+from casebook.cases.bookstore.visiting import Host, Visit
+from casebook.cases.fetching import modes
+from casebook.cases.fetching.server import relay
+from casebook.errors import UsageError
+from casebook.laboratory import elsewhere, machine_files, measurements, reference, rounds
+from casebook.laboratory.experiment import can_run
+from casebook.laboratory.progress import Progress
+from casebook.laboratory.rounds import as_list, in_turns
+from casebook.mistakes import for_readers
+from casebook.stacks import Stack, environments
+
+#: The columns of `visit`. Times in seconds.
+#:
+#: label: the client and its manner in words. wall_s, user_s, sys_s: from the first connection to
+#: the last book; cpu_percent: their share, as the article printed it. process_*: the same of the
+#: whole process, start and imports included, which is what the article's `time` measured.
+#: server_*: what the store's process used and counted meanwhile. opened: TCP connections that the
+#: client opened; peak_in_flight: the most books that it had asked for and not yet read. recovered:
+#: connections that it had to open beyond those planned, in words; empty when there was none.
+COLUMNS = [
+    "client", "label", "stack", "library", "version", "python", "protocol", "engine",
+    "n", "at_once", "connections", "order", "latency_ms", "delay_s", "slow", "repeat",
+    "wall_s", "user_s", "sys_s", "cpu_percent",
+    "process_wall_s", "process_user_s", "process_sys_s", "process_cpu_percent",
+    "server_cpu_s", "server_connections", "server_streams_peak",
+    "opened", "peak_in_flight", "books", "recovered", "source", "measured_at", "instead",
+    *measurements.COLUMNS,
+]  # fmt: skip
+
+#: The columns of `arrivals`.
+ARRIVAL_COLUMNS = [*COLUMNS, "book", "position", "arrived", "at_s"]
+
+
+@for_readers
+def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
+    """Return what `slow` takes: the book at this position of the list (from 1) waits that many
+    seconds.
+    """
+    return {stock.ids()[position - 1]: wait_s}
+
+
+#: Of recorded visits with at most so many books it is known when each of them arrived.
+FEW = 300
+
+_PAIR = ["requests-2.10-py37", "hyper"]
+
+
+def recorded() -> list[dict]:
+    """Return the visits that need a Python 3.7 on one side: arguments of `visit`. With these a
+    machine without it can still build the book. Those that decide something have sixteen rounds:
+    the chapters look after eight, and after sixteen if that was not enough.
+    """
+    return [
+        dict(clients=_PAIR, engine="twisted-16.3", repeats=3),
+        dict(
+            clients=[*_PAIR, "requests-2.31-py37", "hyper:1"],
+            n=200,
+            engine="twisted-16.3",
+            repeats=16,
+        ),
+        dict(clients=_PAIR, n=200, repeats=16),
+        dict(clients="hyper", n=100, slow=one_slow(), repeats=3),
+        dict(clients="hyper:10", n=30, slow=dict.fromkeys(stock.ids()[9:50:10], 0.15), repeats=3),
+    ]
+
+
+@rounds.takes_until
+def visit(
+    clients: str | Iterable[str],
+    repeats: int | range | None = None,
+    **parameters,
+) -> pd.DataFrame:
+    """Visit the store with one client or several: one row a visit, columns COLUMNS.
+
+    repeats: visits of each kind, in turns; one in quick mode and three in full. until, looks: what
+    is to be decided (casebook/laboratory/rounds.py). What else can be asked for, and errors: see
+    `records`.
+    """
+    return pd.DataFrame(records(clients, repeats, **parameters), columns=COLUMNS)
+
+
+def cpu_of_both(visits: pd.DataFrame) -> pd.Series:
+    """Add up the processor time of visits, in seconds: the client's and the server's."""
+    return visits["user_s"] + visits["sys_s"] + visits["server_cpu_s"]
+
+
+@for_readers
+def arrivals(clients: str | Iterable[str], repeats: int | None = 1, **parameters) -> pd.DataFrame:
+    """Visit, and say when each book was read: one row a book and visit, columns ARRIVAL_COLUMNS.
+
+    position: the book's place among those asked for, from 1; arrived: its place among those read;
+    at_s: seconds since the visit began. Parameters and errors as for `visit`.
+    """
+    position = {book: i for i, book in enumerate(stock.ids(), 1)}
+    rows = [
+        record | {"book": book, "position": position[book], "arrived": arrived, "at_s": at_s}
+        for record in records(clients, repeats, **parameters)
+        for arrived, (book, at_s) in enumerate(record["arrivals"], 1)
+    ]
+    return pd.DataFrame(rows, columns=ARRIVAL_COLUMNS)
+
+
+@for_readers
+def from_reference(
+    clients: str | Iterable[str], repeats: int, n: int, engine: str = "twisted"
+) -> pd.DataFrame:
+    """Return visits that the reference machine made, columns COLUMNS; never measured here.
+
+    Of those that were recorded (`recorded`). Raises UsageError where there are none of this kind.
+    """
+    planned = plan(clients, repeats, n=n, engine=engine)
+    rows = [record for planned_visit in planned for record in _recorded(planned_visit)]
+    if len(rows) < len(planned):
+        raise UsageError(f"the reference run has no {repeats} visits of {clients} for {n} books")
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def record() -> None:
+    """Make the visits of the reference run. Takes minutes. Raises as `visit`."""
+    for parameters in recorded():
+        records(**parameters)
+
+
+def without_many_arrivals(answer: dict[str, Any]) -> dict[str, Any]:
+    """Drop the arrivals of a visit to more than FEW books; any other answer stays as it is."""
+    is_long = (
+        "arrivals" in answer and machine_files.is_number(answer.get("n")) and answer["n"] > FEW
+    )
+    return answer | {"arrivals": []} if is_long else answer
+
+
+@for_readers
+def records(
+    clients: str | Iterable[str],
+    repeats: int | range | None = None,
+    engine: str | Iterable[str] = "twisted",
+    delay_s: float = 0.0,
+    slow: dict[str, float] | None = None,
+    patience_s: float = readers.PATIENCE_S,
+    target=None,
+    **parameters,
+) -> list[dict]:
+    """Make the visits, and return them as dictionaries: COLUMNS, and "arrivals" as [id, seconds].
+
+    patience_s: without a book, then the visit fails. target: an open store of the caller's, whose
+    visits are not stored. All others: see `plan`.
+
+    Where a stack cannot run the rows are those of the reference machine, with source `reference`.
+    Raises UsageError, VisitFailed, ServerFailed, and what environments.ensure raises when nothing
+    was recorded.
+    """
+    if target is not None:
+        engine, delay_s, slow = target.engine, target.delay_s, target.slow
+    planned = plan(clients, repeats, engine=engine, delay_s=delay_s, slow=slow, **parameters)
+    pairs = {(planned_visit.client, planned_visit.engine) for planned_visit in planned}
+    runnable = {pair for pair in pairs if all(map(can_run, _stacks_of(*pair, target)))}
+    rows: list[dict] = []
+    progress = Progress(len(planned), "visiting the bookstore", "visit")
+    with Host(delay_s, slow, target) as host, progress:
+        for planned_visit in planned:
+            if (planned_visit.client, planned_visit.engine) in runnable:
+                rows.append(host.visit(planned_visit, patience_s))
+            elif recorded_rows := _recorded(planned_visit):
+                rows += recorded_rows
+            elif planned_visit.repeat == 1:  # of later rounds, nothing may be recorded
+                for stack in _stacks_of(planned_visit.client, planned_visit.engine, target):
+                    environments.ensure(stack)  # raises, and says what is missing
+            progress.step()
+    return rows
+
+
+def _stacks_of(client: str, engine: str, target) -> list[Stack]:
+    """Return the stacks without which a client cannot visit a store."""
+    of_client = stacks.get(readers.get(client).stack)
+    return [of_client] if target else [of_client, store.stack_of(engine)]
+
+
+def _recorded(visit: Visit) -> list[dict]:
+    """Return the recorded visit of this kind and repeat, if there is one."""
+    frame = elsewhere.rows(VISITS)
+    rows = frame if frame.empty else reference.select_recorded(frame, asdict(visit))
+    return [row | {"arrivals": json.loads(row["arrivals"])} for row in rows.to_dict("records")]
+
+
+def plan(
+    clients: str | Iterable[str],
+    repeats: int | range | None = None,
+    n: int | Iterable[int] = stock.SIZE,
+    order: str | Iterable[str] | None = None,
+    latency_s: float | Iterable[float] = 0.0,
+    engine: str | Iterable[str] = "twisted",
+    delay_s: float = 0.0,
+    slow: dict[str, float] | None = None,
+) -> list[Visit]:
+    """Return the visits that are asked for, in turns.
+
+    clients: names of readers.READERS, with a number as readers.manner takes them. n: books asked
+    for. order: of readers.ORDERS; latency_s: each way; engine: of store.ENGINES; delay_s: before
+    each answer; slow: {id: seconds}, books that wait longer. Of clients, n, order, latency_s and
+    engine one or several. Raises UsageError.
+    """
+    if repeats is None:
+        repeats = 1 if modes.current().name == "quick" else 3
+    sizes, distances = as_list(n), as_list(latency_s)
+    for name, values, unit, minimum, maximum in (
+        ("n", sizes, "", 1, stock.SIZE),
+        ("the latency", distances, " s", 0, relay.LONGEST_S),
+        ("repeats", [len(rounds.numbers(repeats))], "", 1, 100),
+    ):
+        for value in values:
+            if not minimum <= value <= maximum:
+                raise UsageError(f"{name} is {value}{unit}; choose {minimum} to {maximum:g}")
+    manners = [readers.manner(*pair) for pair in product(as_list(clients), as_list(order))]
+    in_words = "; ".join(f"{book}: {wait_s:g} s" for book, wait_s in (slow or {}).items())
+    answers: dict[str, Any] = {"delay_s": delay_s, "slow": in_words}
+    kinds = [
+        # Always a float: 0 and 0.0 are the same distance, and the same measurement.
+        Visit(
+            **asdict(manner), n=size, engine=on, latency_ms=round(float(far) * 1000, 3), **answers
+        )
+        for far, size, on, manner in product(distances, sizes, as_list(engine), manners)
+    ]
+    return [replace(kind, repeat=repeat) for repeat, kind in in_turns(kinds, repeats)]
+
+
+def _visits(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    if not {"arrivals", "engine", "server_cpu_s"} <= answer.keys():
+        return []
+    return [answer | {"arrivals": json.dumps(answer["arrivals"], separators=(",", ":"))}]
+
+
+#: Visits as machine files have them.
+VISITS = elsewhere.Kind(
+    "visits",
+    _visits,
+    ("n", "repeat", "wall_s", "user_s", "sys_s", "server_cpu_s", "latency_ms"),
+)

@@ -1,0 +1,88 @@
+"""The command line, `python -m casebook COMMAND`: a module of this folder for each command.
+
+A module's docstring says what the command does, `add_arguments` what it takes, and `run` does it;
+or it has subcommands, each with a function of its own. What a command needs is imported when it
+runs, so that the help is there at once.
+"""
+
+import errno
+import os
+import select
+import sys
+from argparse import ArgumentParser
+
+from casebook.cli import (
+    book,
+    cluster,
+    course,
+    grade,
+    laptops,
+    machine,
+    measure,
+    ready,
+    record,
+    rests,
+    serve,
+    stacks,
+    timing,
+    whodunit,
+)  # fmt: skip
+from casebook.cli.subcommands import add_subcommands
+from casebook.errors import CasebookError
+
+#: All commands, in the order of the help.
+COMMANDS = (
+    serve, stacks, measure, machine, cluster, grade, course, ready, laptops, whodunit, record,
+    book, timing, rests,
+)  # fmt: skip
+
+#: The system's errors for a disk that takes no more: full, over its quota, read-only, too large.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(prog="python -m casebook", description="The instruments of the book.")
+    add = add_subcommands(parser)
+    for module in COMMANDS:
+        name, purpose = module.__name__.rpartition(".")[2], (module.__doc__ or "").rstrip(".")
+        subparser = add(name, getattr(module, "run", None), purpose)
+        module.add_arguments(subparser)
+    return parser
+
+
+def _reader_has_left() -> bool:
+    """Return whether nobody reads our output any more. If so, the rest of it goes nowhere."""
+    output = select.poll()
+    output.register(sys.stdout, 0)  # asks for nothing: errors are reported anyway
+    if not output.poll(0):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes at its end
+    return True
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return the exit status: 0, 1 (it failed), 2 (wrong usage) or 3 (a
+    submission was not graded completely).
+
+    As in a shell: 130 after Ctrl-C, 141 if nobody reads the output to its end (`| head`).
+    """
+    try:
+        options = _parser().parse_args(arguments)
+        options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        if not _reader_has_left():
+            raise
+        return 141
+    except CasebookError as error:
+        print(f"casebook: {error}", file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        reason = f"{error.strerror}{f' ({error.filename})' if error.filename else ''}"
+        print(f"casebook: {reason}: make room, then run the same command again.", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0

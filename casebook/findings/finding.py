@@ -1,0 +1,173 @@
+"""A finding: a statement of the book, what was measured for it, and how it came out.
+
+A chapter makes one with `claim` (claims.py). Its cell shows it as a sentence (sentences.py) and
+hands it on as JSON (media.CLAIM); a build gathers all of them and writes `claims.json`, one object
+per finding, with the fields below and `holds`.
+
+How a finding comes out is decided in one place, `outcome_of`: from the decisions on its rounds
+(laboratory/decisions.py) and from what was counted beside them.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
+
+#: What `holds` is in claims.json for each outcome.
+AS_HOLDS = {HOLDS: True, UNDECIDED: None, OTHERWISE: False, NOT_HERE: "not here"}
+
+Value = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The rounds of a decision: their median, their number, its interval, and what was asked.
+
+    What is no number, such as the interval of three rounds, is None: JSON has no NaN.
+    """
+
+    value: float | None
+    n: int
+    interval: list[float] | None
+    window: str
+
+    @classmethod
+    def of(cls, decision: Decision) -> "Rounds":
+        """Return the rounds of a decision."""
+        value, *bounds = (
+            None if math.isnan(number) else number
+            for number in (decision.value, decision.low, decision.high)
+        )
+        interval = [bound for bound in bounds if bound is not None]
+        return cls(
+            value, decision.rounds, interval if len(interval) == 2 else None, str(decision.window)
+        )
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """How a finding on a clock came out in one of two attempts."""
+
+    outcome: str
+    value: Value | None
+    interval: list[float] | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A statement and how it came out.
+
+    Fields:
+        id: unique in the book, such as "load-threads".
+        statement: the sentence, with its number in it.
+        value: what was measured, in `unit`; None if it was not measured here.
+        n: the number of runs behind it, or of rounds.
+        spread: the smallest and the largest of these runs, if they have the column in question.
+        interval, window: of a finding on a clock, what its rounds say and what was asked.
+        decided: the rounds that made the outcome, if others than those of `value` are among them.
+        correlation: of a round with the next, the most of all decisions; None if unknown.
+        outcome: one of decisions.OUTCOMES.
+        because: why it cannot be decided here.
+        attempts: both, if a finding on a clock needed a second one.
+        source: "live", or "reference" if any of its runs was recorded elsewhere.
+        stack, on: what it was measured on; `on` is what reach.on says of its runs.
+        chapter: the stem of its notebook, once a build has gathered it.
+        live: whether anything was measured here, so that another build may come out otherwise.
+        keys: of the stored measurements behind it.
+    """
+
+    id: str
+    statement: str
+    value: Value | None = None
+    unit: str = ""
+    n: int = 0
+    spread: list[Value] | None = None
+    interval: list[float] | None = None
+    window: str | None = None
+    decided: Rounds | None = None
+    correlation: float | None = None
+    outcome: str = HOLDS
+    because: str = ""
+    attempts: list[Attempt] = field(default_factory=list)
+    source: str = ""
+    stack: str = ""
+    on: str = ""
+    chapter: str = ""
+    live: bool = False
+    keys: list[str] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool | str | None:
+        """Return the outcome as True, False, None (undecided) or "not here"."""
+        return AS_HOLDS[self.outcome]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the finding as a JSON object."""
+        return asdict(self) | {"holds": self.holds}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "Finding":
+        """Read a finding as `as_json` writes it; a field that is missing has its default."""
+        known = {f.name: record[f.name] for f in fields(cls) if f.name in record}
+        if known.get("decided"):
+            known["decided"] = Rounds(**known["decided"])
+        known["attempts"] = [Attempt(**attempt) for attempt in known.get("attempts") or ()]
+        return cls(**known)
+
+    def figure(self, is_known: bool = False) -> str:
+        """Return what the finding came to, for a sentence that rests on it.
+
+        That is its own sentence, with the interval and what was asked; or why it was not measured.
+
+        is_known: the page has said so before. The interval alone then says which figure it is.
+        """
+        if self.outcome == NOT_HERE:
+            return self.because.rstrip(".")
+        clock = self.clock()
+        statements = [] if clock and is_known else [self.statement.rstrip(".")]
+        return ": ".join(filter(None, [*statements, clock]))
+
+    def clock(self) -> str:
+        """Describe the interval that decided a finding on a clock, what was asked, and attempts."""
+        parts = []
+        rounds = self.decided or self
+        if self.outcome == OTHERWISE and self.window and not self.decided:
+            parts = ["what was counted beside the clock is not as it was asked"]
+        elif rounds.window:
+            interval = f"{rounds.n} rounds are too few to say"
+            if rounds.interval:
+                interval = "{:.3g} to {:.3g} in {} rounds".format(*rounds.interval, rounds.n)
+            own = (self.value, self.n, self.interval, self.window)
+            if (rounds.value, rounds.n, rounds.interval, rounds.window) != own:
+                interval = f"of what it rests on, one figure is {rounds.value:.3g}, {interval}"
+            parts = [interval, f"asked: {rounds.window}"]
+        if self.attempts:
+            outcomes = ", then ".join(in_words(attempt.outcome) for attempt in self.attempts)
+            parts.append(f"measured twice: {outcomes}")
+        return ", ".join(parts)
+
+
+def in_words(outcome: str) -> str:
+    """Return an outcome as a reader says it: "not here"."""
+    return outcome.replace("-", " ")
+
+
+def outcome_of(decisions: Sequence[Decision], holds: bool | None, not_here: str) -> tuple[str, str]:
+    """Decide how a finding comes out: as its worst part. Returns the outcome, and why not here.
+
+    decisions: on rounds. holds: whether what was counted is as it was asked, None if nothing was
+    counted. not_here: why this machine cannot decide it; empty if it can.
+    """
+    if not_here:
+        return NOT_HERE, not_here
+    of_counts = [] if holds is None else [HOLDS if holds else OTHERWISE]
+    outcomes = {*(decision.outcome for decision in decisions), *of_counts}
+    outcome = next(
+        candidate for candidate in (OTHERWISE, NOT_HERE, UNDECIDED, HOLDS) if candidate in outcomes
+    )
+    return outcome, next(
+        (decision.because for decision in decisions if decision.outcome == outcome), ""
+    )

@@ -1,0 +1,123 @@
+"""Who made a call."""
+
+from __future__ import division, print_function
+
+import sys
+import weakref
+
+from .basis import OWN_FILE
+from .clients import PACKAGES
+from .decorators import is_decorator
+from .left_behind import is_library, is_package
+from .state import running_loop
+from .wording import short
+
+#: What may come between a client and what it calls.
+BETWEEN = (
+    "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
+    "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
+)
+#: It is there in pip, too, and pip-system-certs has every program use that.
+VENDORED = "._vendor.truststore"
+
+
+class Call(object):
+    """What the frames of a call tell, from the innermost on."""
+
+    def __init__(self):
+        self.client = self.first = self.at = None
+        self.inner, self.awaits, self.chain = True, False, []
+
+    def see_client(self, package, frame):
+        """Note the client that a frame belongs to: the outermost of those that call each other."""
+        if not self.inner:
+            return
+        if package in PACKAGES:
+            self.client = PACKAGES[package]
+            if package in ("httpx", "httpx2") and frame.f_code.co_name == "__init__":
+                self.awaits = self.awaits or hasattr(type(frame.f_locals.get("self")), "aclose")
+        elif self.client and package not in BETWEEN:
+            self.inner = False
+
+    def see_library(self, package, is_installed, code):
+        """Note the library that a frame belongs to."""
+        if package in BETWEEN:
+            return
+        self.first = self.first or package
+        if is_installed:
+            if not self.chain or self.chain[-1][0] != package:
+                self.chain.append((package, []))
+            self.chain[-1][1].append(code)
+
+    def as_dict(self):
+        """Return the call as events have it."""
+        packages = [package for package, codes in self.chain if not is_decorator(package, codes)]
+        packages = packages or [package for package, _ in self.chain]
+        through = packages[-1] if packages else None
+        client = self.client or self.first
+        return {"client": client, "through": through, "at": self.at, "awaits": self.awaits}
+
+
+class CallStack(object):
+    """Tells who made a call, by the frames above it, and by the tasks of asyncio."""
+
+    def __init__(self):
+        self.files = {}  # path: (whether it is a library's, whether it was installed)
+        self.tasks = weakref.WeakKeyDictionary()  # task: the line of the program that made it
+
+    def callers(self, frame):
+        """Return who made a call: {"client", "through", "at", "awaits"}.
+
+        The client that made it, the library that the program's own code called, and the
+        line of the program's own code; None for what nobody can tell; and whether it is a
+        client of httpx that awaits.
+        """
+        call, depth = Call(), 0
+        while frame is not None and depth < 200:
+            depth += 1
+            code, package = frame.f_code, package_of(frame)
+            path = code.co_filename
+            if path != OWN_FILE and not path.startswith("<frozen"):
+                call.see_client(package, frame)
+                is_of_library, is_installed = self.kind_of_file(path, package)
+                if not is_of_library:
+                    call.at = "%s:%d" % (short(path), frame.f_lineno)
+                    break
+                if package == "asyncio" and code.co_name == "_run" and running_loop():
+                    call.at = self.line_of_task()  # what is below only runs the loop
+                    break
+                call.see_library(package, is_installed, code)
+            frame = frame.f_back
+        return call.as_dict()
+
+    def kind_of_file(self, path, package):
+        """Return (whether a file is a library's, whether it was installed)."""
+        if path not in self.files:
+            library = path.startswith("<") or is_library(path) or package in BETWEEN
+            self.files[path] = library, is_package(path)
+        return self.files[path]
+
+    def line_of(self, frame):
+        """Return the line of the program's own code that called, or of the task that did."""
+        while frame is not None:
+            path, code = frame.f_code.co_filename, frame.f_code
+            if not self.kind_of_file(path, package_of(frame))[0] and path != OWN_FILE:
+                return "%s:%d" % (short(path), frame.f_lineno)
+            if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
+                return self.line_of_task()
+            frame = frame.f_back
+        return None
+
+    def line_of_task(self):
+        """Return the line that made asyncio's task that runs in this thread; None in a callback."""
+        try:
+            task = sys.modules["asyncio"].current_task()
+        except RuntimeError:  # no loop runs here
+            task = None
+        return None if task is None else self.tasks.get(task)
+
+
+def package_of(frame):
+    """Return the package that a frame's code belongs to."""
+    name = str(frame.f_globals.get("__name__") or "")
+    return "truststore" if VENDORED in name else name.partition(".")[0]

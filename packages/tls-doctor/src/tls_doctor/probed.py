@@ -1,0 +1,301 @@
+"""What is probed in each module, and how."""
+
+from __future__ import division, print_function
+
+import sys
+
+from .basis import PY2
+from .heartbeat import Beats, Greenlets, Turns
+from .left_behind import own_context
+from .loads import caller
+from .state import ident, named, others_wait
+
+
+def probe_ssl(probes, ssl):
+    """Note contexts, loads, handshakes and exchanges of the standard library."""
+    kind = own_context(ssl)
+    probes.contexts(kind)
+    # Not a client's own function: the cure lends no context where urllib3's are not as they were.
+    probes.failing(kind, "wrap_socket")
+    probes.loads(kind)
+    if hasattr(ssl, "SSLObject"):
+        probes.handshakes(ssl.SSLObject)
+    if not hasattr(ssl, "SSLObject") or sys.version_info >= (3, 7):  # else through SSLObject too
+        probes.handshakes(ssl.SSLSocket)
+    if not PY2:
+        probes.exchanges(ssl.SSLSocket, "send", "write")
+        probes.exchanges(ssl.SSLObject, "write")
+        probes.waits(ssl.SSLSocket, "read")
+        probes.waits(ssl.SSLSocket, "do_handshake")
+
+
+def probe_socket(probes, socket):
+    """Note when sockets connect, and where to."""
+    kind = socket.socket
+    if kind.__module__ == "socket":
+        probes.connects(kind)
+        probes.reaches(socket, "getaddrinfo")
+
+
+def probe_gevent(probes, module):
+    """Note the handshakes of gevent's own sockets."""
+    kind = getattr(module, "SSLSocket", None)
+    if kind is not None and "do_handshake" in vars(kind) and kind.__module__ == module.__name__:
+        if PY2 or sys.version_info >= (3, 7):
+            probes.handshakes(kind)
+
+
+def probe_gevents_sockets(probes, module):
+    """Note whom gevent's own sockets reach."""
+    probes.reaches(module.socket, "connect")
+    probes.reaches(module, "getaddrinfo")
+
+
+def probe_selectors(probes, module):
+    """Note the connections of asyncio's own loops, which are there a turn later."""
+    kind = module.BaseSelectorEventLoop
+    function = kind._sock_connect_cb
+
+    def _sock_connect_cb(loop, future, *args):
+        was_done = future.done()
+        result = function(loop, future, *args)
+        if future.done() and not was_done and not future.cancelled():
+            error = getattr(future, "_exception", None)  # to ask for it would be to handle it
+            if error is None:
+                probes.reached()
+            else:
+                probes.unreached(error)
+        return result
+
+    probes.replace(kind, "_sock_connect_cb", named(_sock_connect_cb, function))
+
+
+def probe_pyopenssl(probes, module):
+    """Note contexts, loads and handshakes of pyOpenSSL."""
+    original, kind = module.Context.__init__, module.Context
+
+    def begin(context, *args, **kwargs):
+        original(context, *args, **kwargs)
+        if probes.active:
+            origin = probes.callers(sys._getframe(1))
+            probes.note("context", c=probes.number(context), who=origin, default=False)
+
+    probes.replace(kind, "__init__", named(begin, original))
+    probes.loads(kind)
+    probes.handshakes(module.Connection)
+
+
+def probe_sessions(probes, module):
+    """Note the sessions of requests that ask by HTTPS."""
+    choose = module.Session.get_adapter
+
+    def get_adapter(session, url):
+        first = url[:6].lower() == "https:" and probes.number_if_any(session) is None
+        if first and probes.active:
+            probes.number(session)
+            probes.note("session")
+        return choose(session, url)
+
+    probes.replace(module.Session, "get_adapter", named(get_adapter, choose))
+
+
+def probe_pools(probes, module):
+    """Note the PoolManagers that are not of requests."""
+    original = module.PoolManager.__init__
+
+    def begin(pool, *args, **kwargs):
+        original(pool, *args, **kwargs)
+        if probes.active and probes.callers(sys._getframe(1))["client"] in (None, "urllib3"):
+            probes.note("pool")
+
+    probes.replace(module.PoolManager, "__init__", named(begin, original))
+    probes.hosts(module.PoolManager)
+
+
+def probe_truststore(probes, module):
+    """Note where truststore is injected."""
+    inject = module.inject_into_ssl
+
+    def inject_into_ssl():
+        probes.note("truststore", where=caller(sys._getframe(1)))
+        return inject()
+
+    module.inject_into_ssl = named(inject_into_ssl, inject)
+
+
+def probe_botocore(probes, module):
+    """Note the clients of botocore."""
+    original = module.URLLib3Session.__init__
+
+    def begin(session, *args, **kwargs):
+        original(session, *args, **kwargs)
+        if probes.active:
+            probes.note("botocore")
+
+    probes.replace(module.URLLib3Session, "__init__", named(begin, original))
+
+
+def probe_pool(probes, module):
+    """Note the pools of urllib3 that have no place for a connection."""
+    probes.pools(module.HTTPConnectionPool)
+
+
+def probe_loop(probes, module):
+    """Note that a loop of greenlets is there, and watch gevent's."""
+    probes.note("loop", name=module.__name__.partition(".")[0])
+    kind = getattr(module, "Hub", None)
+    if kind is not None and module.__name__ == "gevent.hub":
+        original = kind.__init__
+
+        def begin(hub, *args, **kwargs):
+            original(hub, *args, **kwargs)
+            probes.heartbeat.watch(Greenlets(hub))  # which stays for as long as its thread
+
+        probes.replace(kind, "__init__", named(begin, original))
+
+
+def probe_asyncio(probes, module):
+    """Watch the loops of asyncio."""
+    probes.runs(module.BaseEventLoop, turns=True)
+    probes.takes_turns(module.BaseEventLoop)
+    probes.makes_tasks(module.BaseEventLoop)
+
+
+def probe_uvloop(probes, module):
+    """Watch the loops of uvloop."""
+    probes.runs(module.Loop)
+    probes.makes_tasks(module.Loop)
+
+
+def probe_trio(probes, module):
+    """Have trio's loop count, while it runs in the thread that made its runner."""
+    original, run, leaving = module.setup_runner, module.run, {}
+
+    def setup_runner(*args, **kwargs):
+        runner = original(*args, **kwargs)
+        beats = Beats("trio", lambda: others_wait(runner), runner.entry_queue.run_sync_soon)
+        leaving[ident()] = probes.heartbeat.watch(beats)
+        return runner
+
+    def run_to_the_end(*args, **kwargs):
+        try:
+            return run(*args, **kwargs)
+        finally:
+            leaving.pop(ident(), lambda: None)()
+
+    module.setup_runner = named(setup_runner, original)
+    module.run = named(run_to_the_end, run)
+
+
+def probe_eventlet(probes, module):
+    """Watch the loops of eventlet."""
+    probes.count_turns(module.BaseHub)
+    original = module.BaseHub.__init__
+
+    def begin(hub, *args, **kwargs):
+        original(hub, *args, **kwargs)
+        thread = probes.thread()
+
+        def waits():
+            return bool(hub.timers or hub.next_timers or any(hub.listeners.values()))
+
+        turns = Turns("eventlet", waits)
+        turns.turn = lambda: probes.turns.get(thread)
+        probes.heartbeat.watch(turns)
+
+    probes.replace(module.BaseHub, "__init__", named(begin, original))
+
+
+def probe_h11(probes, module):
+    """Note the headers of httpx."""
+    send, receive = module.Connection.send, module.Connection.next_event
+
+    def noted(connection, event, name, side):
+        if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
+            if any(says_close(header, [value]) for header, value in event.headers):
+                probes.note("closing", c=None, by=side, who=probes.callers(sys._getframe(2)))
+                return True
+        return False
+
+    def send_noted(connection, event):
+        probes.closes[id(connection)] = noted(connection, event, "Request", "program")
+        return send(connection, event)
+
+    def next_event(connection):
+        event = receive(connection)
+        if not probes.closes.get(id(connection)):
+            noted(connection, event, "Response", "server")
+        return event
+
+    probes.replace(module.Connection, "send", named(send_noted, send))
+    probes.replace(module.Connection, "next_event", named(next_event, receive))
+
+
+def says_close(header, values):
+    """Return whether a header asks for the end of its connection."""
+    texts = [
+        value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values
+    ]
+    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
+    return header.lower() == "connection" and any("close" in text.lower() for text in texts)
+
+
+def probe_injection(probes, module):
+    """Note where pyOpenSSL is injected."""
+    inject = module.inject_into_urllib3
+
+    def inject_into_urllib3():
+        probes.note("injection", where=caller(sys._getframe(1)))
+        return inject()
+
+    module.inject_into_urllib3 = named(inject_into_urllib3, inject)
+
+
+def probe_http(probes, module):
+    """Note requests and closings of http.client."""
+    answered = module.HTTPConnection.getresponse
+
+    def getresponse(connection, *args, **kwargs):
+        # Before the answer: with it goes the connection that is not kept.
+        context = getattr(getattr(connection, "sock", None), "context", None)
+        is_watched = context is not None and probes.active
+        number = probes.number(context) if is_watched else None
+        if is_watched:
+            probes.note("request", c=number)
+        side = "program" if probes.closes.pop(id(connection), None) else "server"
+        reply = answered(connection, *args, **kwargs)
+        if is_watched and (side == "program" or getattr(reply, "will_close", False)):
+            origin = probes.callers(sys._getframe(1))
+            if origin["client"] != "urlopen":  # which always asks for it
+                probes.note("closing", c=number, by=side, who=origin, h=probes.number(connection))
+        return reply
+
+    probes.replace(module.HTTPConnection, "getresponse", named(getresponse, answered))
+    original = module.HTTPConnection.putheader
+
+    def putheader(connection, header, *values):
+        if says_close(header, values):
+            probes.closes[id(connection)] = True
+        return original(connection, header, *values)
+
+    probes.replace(module.HTTPConnection, "putheader", named(putheader, original))
+    if not PY2:
+        probes.waits(module.HTTPConnection, "getresponse")
+
+
+#: What is probed, and how.
+PROBED = {
+    "ssl": probe_ssl, "socket": probe_socket, "OpenSSL.SSL": probe_pyopenssl,
+    "gevent.socket": probe_gevents_sockets, "asyncio.selector_events": probe_selectors,
+    "http.client": probe_http, "httplib": probe_http,
+    "gevent.ssl": probe_gevent, "gevent._ssl3": probe_gevent, "gevent._sslgte279": probe_gevent,
+    "requests.sessions": probe_sessions, "urllib3.poolmanager": probe_pools,
+    "urllib3.connectionpool": probe_pool,
+    "truststore._api": probe_truststore, "h11._connection": probe_h11,
+    "botocore.httpsession": probe_botocore,
+    "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
+    "eventlet.hubs.hub": probe_eventlet,
+    "urllib3.contrib.pyopenssl": probe_injection,
+    "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
+}  # fmt: skip

@@ -1,0 +1,221 @@
+"""The program again, with the change."""
+
+from __future__ import division, print_function
+
+import sys
+
+from .basis import DOES_NOT_APPLY, ITS_OWN
+from .blocking import PATCHES
+from .changes import one_of_each
+from .clients import client_named
+from .left_behind import is_library
+from .probed import says_close
+from .verdicts import is_shared
+from .wording import print_line, several, wrapped
+
+#: More than a program has threads, or hosts.
+PLACES = 1000
+
+
+def keep_all_connections(module):
+    """Give pools of requests a place for every connection, and keep those to every host.
+
+    An adapter of the program's own stays as it is.
+    """
+    adapter = module.HTTPAdapter
+    original = adapter.init_poolmanager
+
+    def init_poolmanager(self, connections, maxsize, block=False, **options):
+        if type(self) is adapter and not block:
+            connections, maxsize = max(connections, PLACES), max(maxsize, PLACES)
+        original(self, connections, maxsize, block=block, **options)
+
+    adapter.init_poolmanager = init_poolmanager
+
+
+def one_context_of_a_line(module):
+    """Have each line of the program that makes contexts make one, for the same arguments."""
+    original, lines = module.create_default_context, {}
+
+    def create_default_context(*args, **kwargs):
+        caller = sys._getframe(1)
+        if is_library(caller.f_code.co_filename):
+            return original(*args, **kwargs)
+        line = caller.f_code, caller.f_lineno
+        return lines.setdefault(line, one_of_each(original))(*args, **kwargs)
+
+    module.create_default_context = create_default_context
+
+
+def no_injection(module):
+    """Have pyOpenSSL's injection do nothing."""
+    module.inject_into_urllib3 = lambda: None
+
+
+def no_closing(module):
+    """Have requests go without the header that closes their connection."""
+    kind = module.HTTPConnection
+    original = kind.putheader
+
+    def putheader(connection, header, *values):
+        return None if says_close(header, values) else original(connection, header, *values)
+
+    kind.putheader = putheader
+
+
+#: What can be applied beside what the records of clients have: its module, when that is imported.
+APPLIED = {
+    "larger-pool": {"requests.adapters": keep_all_connections},
+    "connection-close": {"http.client": no_closing, "httplib": no_closing},
+    ITS_OWN: {"ssl": one_context_of_a_line},
+    "injected": {
+        "urllib3.contrib.pyopenssl": no_injection,
+        "requests.packages.urllib3.contrib.pyopenssl": no_injection,
+    },
+}
+
+
+def change_named(name):
+    """Return {module: function that changes it} of one change, named as its client or as itself."""
+    return APPLIED.get(name) or client_named(name).applied
+
+
+def to_apply(changes):
+    """Return {module: function that changes it} of the names of some changes."""
+    by_module = {}
+    for name in changes:
+        for module, change in change_named(name).items():
+            by_module.setdefault(module, []).append(change)
+
+    def all_of(functions):
+        return lambda module: [change(module) for change in functions]
+
+    return dict((module, all_of(functions)) for module, functions in by_module.items())
+
+
+def apply_first(changes):
+    """Do what has to come before the program: a loop's patch."""
+    for name in changes:
+        if name in PATCHES:
+            exec(PATCHES[name], {})
+
+
+def changes_in(report):
+    """Return the names of the changes that a report asks for and that can be applied.
+
+    They are clients, "injected", and loops that are to patch.
+    """
+    ids = [change["id"] for change in report["advice"]]
+    changes = [name for name in ill_clients(report) if change_named(name)]
+    if any(
+        change["id"] == "larger-pool" and "requests" in change["add"] for change in report["advice"]
+    ):
+        changes.append("larger-pool")
+    if "connection-close" in ids and any(
+        row["closed"].get("program") and row["client"] in ("requests", "urllib3")
+        for row in report["counts"]["clients"]
+    ):
+        changes.append("connection-close")
+    if "injected" in ids:
+        changes.append("injected")
+    elif report["loop"] and {"patch", "patch-first", "patch-everything"} & set(ids):
+        changes.append(report["loop"]["name"])
+    return sorted(set(changes))
+
+
+def ill_clients(report):
+    """Return the clients whose loads are to be changed, as `try_changes` calls them."""
+    if "keep-one" not in [change["id"] for change in report["advice"]]:
+        return []
+    counts = report["counts"]
+    rows = [row for row in counts["clients"] if not row["kept"]]
+    rows = [row for row in rows if row["loads"] > row["needed"] + 1]
+    # A Session that is shared is kept already.
+    rows = [row for row in rows if row["client"] != "requests" or not is_shared(row, counts)]
+    return [row["client"] or its_own(row) for row in rows]
+
+
+def its_own(row):
+    """Return what contexts are called that no client makes.
+
+    Those that the program's own lines make, by create_default_context, can be made once from
+    outside.
+    """
+    return ITS_OWN if row["default"] == row["contexts"] else "the program's other contexts"
+
+
+def run_again(report, run):
+    """Return what came out when the program ran again with what its report asks for.
+
+    A dictionary: "changes", "left" (clients that cannot be changed from outside), "why"
+    (nothing ran, or None), "loads", "cpu_ms" and "event loop" (before, and now), "promises":
+    rows of {"client", "promised", "loads"}, "kept" (None: no promise was made).
+
+    run: makes the second report, given the changes.
+    """
+    result, changes = {"changes": [], "why": None, "promises": [], "kept": None}, changes_in(report)
+    result["left"] = sorted(set(ill_clients(report)) - set(changes))
+    ending = report["ended"]
+    if ending["why"] or ending["raised"] or ending["status"]:
+        return dict(result, why="it did not come to a good end the first time")
+    if not changes:
+        keeps = "keep-one" in [change["id"] for change in report["advice"]]
+        reason = (
+            "the doctor cannot make this change from outside: make it, and run the doctor again"
+        )
+        return dict(result, why=reason if keeps or report["advice"] else "nothing is to be changed")
+    print_line("running the program again, with the change (%s)" % ", ".join(changes))
+    second = run(changes)
+    for name in ("loads", "cpu_ms"):
+        result[name] = [report["counts"][name], second["counts"][name]]
+    result["event loop"] = [run_report["verdicts"]["event loop"] for run_report in (report, second)]
+    loads_before, loads_now = by_client(report), by_client(second)
+    # The context of urllib3's pools is made for them, as by the program.
+    own_loads = max(0, loads_now.get(ITS_OWN, (0, 0))[0] - loads_before.get(ITS_OWN, (0, 0))[0])
+    for client, tried in sorted(report.get("tried", {}).items()):
+        # How many threads ask at once may be another number the next time.
+        if client in changes and client != "larger-pool":
+            counted_as = "requests" if client == "connection-close" else client
+            loads, needed_loads = loads_now.get(counted_as, (0, 0))
+            loads += own_loads if client == "urllib3" else 0
+            promised = max(tried["then"]["loads"], needed_loads)
+            row = {"client": client, "promised": promised, "loads": loads}
+            result["promises"].append(row)
+    if result["promises"]:
+        result["kept"] = all(row["loads"] <= row["promised"] for row in result["promises"])
+    good = not (second["ended"]["raised"] or second["ended"]["why"] or second["ended"]["status"])
+    reason = None if good else "with the change it did not come to a good end"
+    return dict(result, changes=changes, why=reason)
+
+
+def by_client(report):
+    """Return {client, or ITS_OWN: (loads, needed)} of a run."""
+    totals = {}
+    for row in report["counts"]["clients"]:
+        name = row["client"] or ITS_OWN
+        loads, needed_loads = totals.get(name, (0, 0))
+        totals[name] = loads + row["loads"], needed_loads + row["needed"]
+    return totals
+
+
+def again_lines(comparison):
+    """Yield the lines of a report on the second run."""
+    if comparison["left"] and comparison["changes"]:
+        text = "%s: cannot be changed from outside, so nothing is promised."
+        yield wrapped(text % ", ".join(comparison["left"]))
+    if not comparison["changes"]:
+        yield wrapped("The program was not run again: %s." % comparison["why"])
+        return
+    yield wrapped("applied from outside: %s" % ", ".join(comparison["changes"]))
+    if comparison["why"]:
+        yield wrapped("But %s." % comparison["why"])
+    numbers = [several(number, "load") for number in comparison["loads"]]
+    yield wrapped("%s before, %s now" % tuple(numbers))
+    yield wrapped("%.0f ms of CPU before, %.0f ms now" % tuple(comparison["cpu_ms"]))
+    if comparison["event loop"][0] != DOES_NOT_APPLY:
+        yield wrapped("event loop: %s before, %s now" % tuple(comparison["event loop"]))
+    for row in comparison["promises"]:
+        text = "%(client)s: at most %(promised)d promised, and %(loads)d came out"
+        yield wrapped(text % row)
+    if comparison["kept"] is not None:
+        yield wrapped("The promise was %skept." % ("" if comparison["kept"] else "not "))

@@ -1,0 +1,518 @@
+"""The tally of a run: its events, counted."""
+
+from __future__ import division, print_function
+
+from .basis import Record, nothing
+from .verdicts import (
+    HELD_UP_IN_A_ROW_FROM_MS,
+    TOO_MANY_H2_FROM,
+    growth,
+    is_kept,
+    longest_queue,
+    note_place,
+)
+
+
+class Stall(Record):
+    """The waits that kept a running event loop from everything else."""
+
+    FIELDS = (
+        ("by", nothing, "the loop: asyncio, trio, gevent or eventlet"),
+        ("times", int, "how often"),
+        ("s", int, "seconds, all together"),
+        ("waiting_s", int, "of these, while others waited for the loop"),
+        ("clients", list, "[client that waited, times]"),
+        ("at", list, "[line of the program, times]"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+
+class GreenletStall(Record):
+    """What the loop of greenlets did while clients waited for replies."""
+
+    FIELDS = (
+        ("fetched", bool, "greenlets fetched, or the main program did while some waited"),
+        ("in_greenlets", bool, "greenlets fetched themselves"),
+        ("waits", int, "waits that were long"),
+        ("times", int, "of these, how many the loop stood still through"),
+        ("s", int, "seconds that it stood still"),
+        ("clients", list, "[client that waited, times]"),
+        ("at", list, "[line of the program, times]"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+
+class LoopLoads(Record):
+    """Loads of certificates under a running loop of asyncio or trio."""
+
+    FIELDS = (
+        ("loads", int, "how many"),
+        ("spare", int, "of these, not needed"),
+        ("waiting", int, "of these, while others waited"),
+        ("ms", int, "milliseconds of CPU of all"),
+        ("held_ms", int, "of those while others waited"),
+        ("longest_ms", int, "the longest time in a row, while others waited"),
+        ("at", list, "[line of the program, times]"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+
+class ClientRow(Record):
+    """What one client did for one library that called it, or for the program."""
+
+    FIELDS = (
+        ("client", nothing, "its name; None: the program's own code"),
+        ("through", nothing, "the library that called it"),
+        ("contexts", int, "contexts that it made"),
+        ("default", int, "of these, made by create_default_context for the program's own code"),
+        ("loads", int, "loads of certificates"),
+        ("needed", int, "one load for each process and set of certificates"),
+        ("load_ms", int, "milliseconds of CPU of all loads"),
+        ("spare_ms", int, "of those that were not needed"),
+        ("connections", int, "connections whose handshake began"),
+        ("http", lambda: True, "the doctor knows the client of all of these"),
+        ("requests", nothing, "requests; None: nobody tells"),
+        ("exchanges", int, "of something sent and an answer: so many at least"),
+        ("kept", bool, "its connections are kept, for several requests or beside each other"),
+        ("alive", int, "contexts with the same certificates at once, in one process"),
+        ("at", list, "[line of the program that loaded, times]"),
+        ("trusts", list, "[certificates that were loaded, times]"),
+        ("by", list, "[module of its contexts' class, times]"),
+        ("awaits", int, "loads by clients of httpx that await"),
+        ("full", int, "connections of urllib3's closed for want of a place in their pool"),
+        ("evicted", int, "pools made again for a host, as a PoolManager keeps fewer than it has"),
+        ("size", dict, 'what such a pool ("full") or manager ("evicted") holds'),
+        ("wanted", dict, "what was asked of it"),
+        ("closed", dict, 'replies that ended their connection, by "program" or "server"'),
+        ("closers", set, "the connections of http.client's that were ended so: their number"),
+        ("closed_at", list, "[line of the program, times]"),
+        ("open", int, "connections at once"),
+        ("peak", int, "handshakes at once, in one process"),
+        ("threads", set, "the threads that made connections: their number"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+    @property
+    def spare(self):
+        """Return how many loads were not needed."""
+        return self.loads - self.needed
+
+
+class Counts(Record):
+    """The counts of a run. In a report they are a dictionary, `counts`."""
+
+    FIELDS = (
+        ("processes", int, "that used TLS"),
+        ("cpu_ms", int, "of all, from when their code begins, without `compiled_ms`"),
+        ("compiled_ms", int, "in which Python compiled modules: it does that once"),
+        ("contexts", int, "that were made"),
+        ("loads", int, "loads of certificates"),
+        ("needed", int, "one load for each client, process and set of certificates"),
+        ("load_ms", int, "milliseconds of CPU of all loads"),
+        ("spare_ms", int, "of those that were not needed"),
+        ("share", int, "of these in the CPU, in percent"),
+        ("again", int, "loads that were not needed, of connections that are not kept"),
+        ("again_share", int, "of these in the CPU, in percent"),
+        ("connections", int, "connections of clients whose handshake began"),
+        ("handshakes", int, "that came through"),
+        ("failed", int, "that did not"),
+        ("peak", int, "handshakes under way at once, in one process"),
+        ("handshake_ms", int, "milliseconds of CPU of the handshakes that ended"),
+        ("handshake_s", int, "seconds from their begin to their end"),
+        ("open", int, "connections at once, each process at its most"),
+        ("under_loop", int, "connections made under a running loop of asyncio or trio"),
+        ("failures", list, "[what a connection ended with, times]"),
+        ("queue", nothing, "of handshakes that waited for each other, as `longest_queue` has it"),
+        ("http2", list, "hosts that speak HTTP/2 and were given several connections by a process"),
+        ("sessions", int, "of requests, that asked by HTTPS"),
+        ("pools", int, "of urllib3's that were made"),
+        ("botocores", int, "clients of botocore's"),
+        ("alive", int, "contexts with the same certificates at once, in one process"),
+        ("context_mib", int, "by which memory grew during loads"),
+        ("collected", int, "contexts that were freed only when the doctor had Python collect"),
+        ("dropped", int, "open connections that were closed only then"),
+        ("on_loop", LoopLoads, "loads under a running loop"),
+        ("blocked", lambda: Stall(by="asyncio"), "of asyncio and trio, by clients"),
+        ("silent", Stall, "of all loops: turns that took long while their thread waited"),
+        ("stood", GreenletStall, "of greenlets, while the program ran"),
+        ("heartbeats", list, "the loops that were looked at"),
+        ("own_tls", list, "what was imported and brings TLS of its own"),
+        ("truststore", list, "where it was injected"),
+        ("injections", list, "where pyOpenSSL was injected"),
+        ("uncounted", list, "why something was not counted"),
+        ("unprobed", list, "why a module was not probed"),
+        ("clients", list, "a `ClientRow` each, the one with the most loads first"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+
+def count_events(events):
+    """Return the counts of a run, a dictionary as `Counts`, of its events in the order of time."""
+    tally = Tally()
+    for event in events:
+        tally.add(event)
+    return tally.finish()
+
+
+class Tally(object):
+    """Counts the events of a run, which `add` takes in the order of time; `finish` returns them.
+
+    There is a method for each kind of event that is counted; HANDLERS names it.
+    """
+
+    def __init__(self):
+        self.total = Counts()
+        self.rows = {}  # (client, through): its row
+        self.makers, self.first_makers = {}, {}  # context of a process, and of any: who
+        # By process.
+        self.cpu_ms, self.started_ms, self.compiled_ms, self.trial_ms = {}, {}, {}, 0
+        self.programs, self.under_way, self.open = set(), {}, {}
+        self.memory_spans, self.streaks = {}, {}
+        self.known_loads = set()  # (process, client, certificates)
+        # By (process, connection).
+        self.waits, self.begun, self.row_of_connection = {}, {}, {}
+        self.shaking = {}  # (process, row): its handshakes under way
+        self.last_row = {}  # (process, client): of its last connection
+        # By (process, context): handshakes, and spans of time in which it was loaded.
+        self.handshakes, self.load_spans = {}, {}
+        self.http2 = {}  # (process, client, host): connections
+        self.unreached, self.reached = [], False
+
+    def add(self, event):
+        """Count one event."""
+        kind, pid = event["is"], event["pid"]
+        cpu_before = self.cpu_ms.get(pid, 0)
+        self.cpu_ms[pid] = max(event["cpu"], cpu_before)
+        compiled_before = self.compiled_ms.get(pid, 0)
+        self.compiled_ms[pid] = event.get("compiled", 0)
+        if kind in ("process", "start"):
+            # Until here it was Python that began, and the doctor. (A program that another has taken
+            # the place of had this process before.)
+            spent_ms = self.cpu_ms[pid] - cpu_before
+            self.started_ms[pid] = self.started_ms.get(pid, 0) + spent_ms
+        else:
+            self.total.compiled_ms += max(0, self.compiled_ms[pid] - compiled_before)
+        if kind in self.HANDLERS:
+            self.HANDLERS[kind](self, event)
+
+    def row_of(self, origin):
+        """Return the row of a call, as `Probes.callers` tells of it."""
+        key = origin["client"], origin["through"]
+        if key not in self.rows:
+            self.rows[key] = ClientRow(client=key[0], through=key[1])
+        return self.rows[key]
+
+    # ------------------------------------------------------------------------------------ processes
+
+    def on_start(self, event):
+        """Count a process that runs the program."""
+        self.programs.add(event["pid"])
+
+    def on_trial(self, event):
+        """Leave out what the doctor used itself."""
+        self.trial_ms += event["ms"]
+
+    def on_collected(self, event):
+        """Count what a collection by the doctor alone has freed."""
+        self.total.dropped += event["connections"]
+        self.total.collected += event["contexts"]
+
+    # --------------------------------------------------------------------------- contexts and loads
+
+    def on_context(self, event):
+        """Count a context that was made."""
+        self.makers[context_of(event)] = self.first_makers[event["c"]] = event["who"]
+        self.total.contexts += 1
+        row = self.row_of(event["who"])
+        row.contexts += 1
+        row.default += event["default"]
+
+    def on_load(self, event):
+        """Count a load of certificates."""
+        context, pid = context_of(event), event["pid"]
+        self.makers[context] = self.first_makers[event["c"]] = event["who"]
+        row, key = self.row_of(event["who"]), (pid, event["who"]["client"], event["trust"])
+        is_spare = key in self.known_loads
+        for tally in (row, self.total):
+            tally.loads += 1
+            tally.load_ms += event["ms"]
+            tally.needed += not is_spare
+            tally.spare_ms += event["ms"] if is_spare else 0
+            tally.alive = max(tally.alive, event["alive"])
+        self.memory_spans.setdefault(pid, []).append([event["since"], event["t"]] + event["kib"])
+        self.load_spans.setdefault(context, []).append((event["since"], event["t"]))
+        if event["loop"]:
+            self.count_loop_load(event, is_spare)
+        self.known_loads.add(key)
+        row.awaits += bool(event["who"].get("awaits"))
+        note_place(row.at, event["who"]["at"])
+        note_place(row.trusts, event["trust"])
+        note_place(row.by, event["by"])
+
+    def count_loop_load(self, event, is_spare):
+        """Count a load under a running loop."""
+        on_loop, pid = self.total.on_loop, event["pid"]
+        on_loop.loads += 1
+        on_loop.spare += is_spare
+        on_loop.waiting += event["waiting"]
+        on_loop.ms = round(on_loop.ms + event["ms"], 1)
+        # Loads that follow each other hold the loop up as one.
+        load_start, load_end = event["since"], event["t"]
+        streak = self.streaks.get(pid)
+        if streak is None or load_start - streak[1] > 0.001 * HELD_UP_IN_A_ROW_FROM_MS:
+            streak = self.streaks[pid] = [load_start, load_end]
+        streak[1] = load_end
+        if event["waiting"]:
+            longest_ms = 1000 * (streak[1] - streak[0])
+            on_loop.held_ms = round(on_loop.held_ms + event["ms"], 1)
+            on_loop.longest_ms = round(max(on_loop.longest_ms, longest_ms), 1)
+        note_place(on_loop.at, event["who"]["at"])
+
+    def on_truststore(self, event):
+        """Note where truststore was injected."""
+        self.total.truststore.append(event["where"])
+
+    def on_injection(self, event):
+        """Note where pyOpenSSL was injected."""
+        self.total.injections.append(event["where"])
+
+    # ------------------------------------------------------------------- handshakes and connections
+
+    def on_begin(self, event):
+        """Count a connection, and its handshake as under way."""
+        context, pid, connection = context_of(event), event["pid"], connection_of(event)
+        # Made by a process that forked, or before anybody looked.
+        maker = self.makers.get(context) or (event["c"] and self.first_makers.get(event["c"]))
+        row = self.row_of_connection[connection] = self.row_of(maker or event["who"])
+        self.waits[connection] = {}
+        self.total.connections += 1
+        self.total.under_loop += bool(event["loop"])
+        row.connections += 1
+        self.last_row[pid, event["who"]["client"]] = row
+        row.http = row.http and event["http"]
+        self.under_way[pid] = self.under_way.get(pid, 0) + 1
+        self.total.peak = max(self.total.peak, self.under_way[pid])
+        self.open[pid] = max(self.open.get(pid, 0), event.get("open", 1))
+        row.open = max(row.open, event.get("open", 1))
+        row.threads.add(event.get("thread"))
+        of_row = self.shaking.setdefault((pid, id(row)), set())
+        of_row.add(connection)
+        row.peak = max(row.peak, len(of_row))
+        self.begun[connection] = event["t"], of_row
+        if event["since"] is not None:
+            span = {name: event[name] for name in ("since", "t", "thread", "by")}
+            self.waits[connection] = dict(span, end=None)
+            self.handshakes.setdefault(context, []).append(self.waits[connection])
+
+    def on_end(self, event):
+        """Count a handshake that ended, if its begin was seen."""
+        connection = connection_of(event)
+        if connection not in self.waits:
+            return
+        self.waits.pop(connection)["end"] = event["t"]
+        if event["ok"]:
+            self.total.handshakes += 1
+        else:
+            self.total.failed += 1
+            note_place(self.total.failures, event.get("why"))
+        self.under_way[event["pid"]] -= 1
+        start, of_row = self.begun.pop(connection)
+        of_row.discard(connection)
+        self.total.handshake_ms += event.get("ms", 0)
+        self.total.handshake_s += event["t"] - start
+        if event.get("alpn") == "h2" and event.get("host"):
+            key = event["pid"], self.row_of_connection[connection].client, event["host"]
+            self.http2[key] = self.http2.get(key, 0) + 1
+
+    def on_failed(self, event):
+        """Count a connection that was never made."""
+        note_place(self.total.failures, event["why"])
+
+    def on_unreached(self, event):
+        """Note that a host was not reached."""
+        note_place(self.unreached, event["why"])
+
+    def on_reached(self, _):
+        """Note that a host was reached."""
+        self.reached = True
+
+    def on_exchange(self, event):
+        """Count what went over a connection whose begin was seen."""
+        if connection_of(event) in self.row_of_connection:
+            self.row_of_connection[connection_of(event)].exchanges += event["n"]
+
+    def on_request(self, event):
+        """Count a request, if its context is known."""
+        maker = self.makers.get(context_of(event)) or self.first_makers.get(event["c"])
+        if maker:
+            row = self.row_of(maker)
+            row.requests = 1 + (row.requests or 0)
+
+    def on_closing(self, event):
+        """Count a reply that ends its connection."""
+        row = self.row_of(self.makers.get(context_of(event)) or event["who"])
+        if not row.connections:  # its client got the program's own context
+            row = self.last_row.get((event["pid"], event["who"]["client"]), row)
+        row.closed[event["by"]] = row.closed.get(event["by"], 0) + 1
+        note_place(row.closed_at, event["who"]["at"])
+        if event.get("h"):
+            row.closers.add(connection_of(event))
+
+    # ----------------------------------------------------------------------- what keeps connections
+
+    def on_session(self, _):
+        """Count a session of requests."""
+        self.total.sessions += 1
+
+    def on_pool(self, _):
+        """Count a PoolManager of urllib3's."""
+        self.total.pools += 1
+
+    def on_botocore(self, _):
+        """Count a client of botocore's."""
+        self.total.botocores += 1
+
+    def on_full(self, event):
+        """Count a connection that was closed for want of a place in its pool."""
+        row = self.row_of(self.makers.get(context_of(event)) or event["who"])
+        row.full += 1
+        self.count_size(row, event)
+
+    def on_evicted(self, event):
+        """Count a pool that a manager had to make again."""
+        row = self.row_of(self.makers.get(context_of(event)) or event["who"])
+        row.evicted += 1
+        self.count_size(row, event)
+
+    def count_size(self, row, event):
+        """Note how large a pool or a manager was, and what was wanted of it."""
+        for sizes, name in ((row.size, "size"), (row.wanted, "wanted")):
+            sizes[event["is"]] = max(event[name], sizes.get(event["is"], 0))
+
+    # ------------------------------------------------------------------------------------ the loops
+
+    def on_heartbeat(self, event):
+        """Note a loop that is looked at."""
+        if event["by"] not in self.total.heartbeats:
+            self.total.heartbeats.append(event["by"])
+
+    def on_own_tls(self, event):
+        """Note what brings TLS of its own."""
+        if event["name"] not in self.total.own_tls:
+            self.total.own_tls.append(event["name"])
+
+    def on_block(self, event):
+        """Count a wait of a client that does not await."""
+        blocked = self.total.blocked
+        blocked.times += 1
+        blocked.by = event["by"]
+        blocked.s = round(blocked.s + event["s"], 4)
+        blocked.waiting_s = round(blocked.waiting_s + event["waiting"] * event["s"], 4)
+        note_place(blocked.clients, event["who"]["client"])
+        note_place(blocked.at, event["who"]["at"])
+
+    def on_silence(self, event):
+        """Count a turn of a loop that took long."""
+        silent = self.total.silent
+        silent.times += 1
+        silent.by = event["by"]
+        silent.s = round(silent.s + event["s"], 4)
+        if event["waiting"]:
+            silent.waiting_s = round(silent.waiting_s + event["s"], 4)
+            note_place(silent.clients, event["who"]["client"])
+            note_place(silent.at, event["who"]["at"])
+
+    def on_greenlet(self, event):
+        """Note that greenlets fetch."""
+        self.total.stood.fetched = True
+        self.total.stood.in_greenlets |= event["itself"]
+
+    def on_wait(self, event):
+        """Count a wait for a reply beside greenlets."""
+        stalls = self.total.stood
+        stalls.waits += 1
+        if event["stood"]:
+            stalls.times += 1
+            stalls.s = round(stalls.s + event["s"], 4)
+            note_place(stalls.clients, event["who"]["client"])
+            note_place(stalls.at, event["who"]["at"])
+
+    # ---------------------------------------------------------------------------- what was not seen
+
+    def on_uncounted(self, event):
+        """Note why nothing more was counted."""
+        self.total.uncounted.append(event["why"])
+
+    def on_unprobed(self, event):
+        """Note why a module was not probed."""
+        self.total.unprobed.append(event["why"])
+
+    HANDLERS = {
+        "start": on_start, "trial": on_trial, "collected": on_collected, "context": on_context,
+        "load": on_load, "truststore": on_truststore, "injection": on_injection,
+        "begin": on_begin, "end": on_end, "failed": on_failed, "unreached": on_unreached,
+        "reached": on_reached, "exchange": on_exchange, "request": on_request,
+        "closing": on_closing, "session": on_session, "pool": on_pool, "botocore": on_botocore,
+        "full": on_full, "evicted": on_evicted, "heartbeat": on_heartbeat,
+        "own tls": on_own_tls, "block": on_block, "silence": on_silence,
+        "greenlet": on_greenlet, "wait": on_wait, "uncounted": on_uncounted,
+        "unprobed": on_unprobed,
+    }  # fmt: skip
+
+    # ----------------------------------------------------------------------------------- the counts
+
+    def finish(self):
+        """Return the counts, a dictionary as `Counts`; nothing can be added to them."""
+        total = self.total
+        if not (self.reached or total.connections):  # else others than the counted were meant
+            total.failures += self.unreached
+        pids = [pid for pid, _ in self.makers]
+        total.processes = len(set(pids) | set(self.under_way) | self.programs)
+        total.cpu_ms = sum(self.cpu_ms[pid] - self.started_ms.get(pid, 0) for pid in self.cpu_ms)
+        total.cpu_ms -= self.trial_ms
+        total.context_mib = sum(growth(spans) for spans in self.memory_spans.values()) / 1024
+        total.queue = longest_queue(self.handshakes, self.load_spans)
+        total.open = sum(self.open.values())
+        total.http2 = self.crowded_hosts()
+        total.clients = sorted(self.rows.values(), key=lambda row: (-row.loads, -row.connections))
+        for tally in total.clients + [total]:
+            tally.load_ms, tally.spare_ms = round(tally.load_ms, 1), round(tally.spare_ms, 1)
+        for name, digits in (("cpu_ms", 1), ("compiled_ms", 1), ("context_mib", 1),
+                             ("handshake_ms", 1), ("handshake_s", 3)):  # fmt: skip
+            setattr(total, name, round(getattr(total, name), digits))
+        sums = total.as_dict()
+        for row in total.clients:
+            row.threads, row.closers = len(row.threads), len(row.closers)
+            row.kept = is_kept(row.as_dict(), sums)
+        self.count_shares()
+        return total.as_dict()
+
+    def count_shares(self):
+        """Count what the loads that were not needed took of the CPU."""
+        total = self.total
+        whole_ms = max(total.cpu_ms, total.spare_ms, 0.1)
+        total.share = round(100 * total.spare_ms / whole_ms, 1)
+        ill = [row for row in total.clients if not row.kept]
+        total.again = sum(row.spare for row in ill)
+        total.again_share = round(100 * sum(row.spare_ms for row in ill) / whole_ms, 1)
+
+    def crowded_hosts(self):
+        """Return rows of {"client", "host", "connections"} where one would do, by HTTP/2."""
+        largest = {}  # another process has to connect for itself
+        for (_, client, host), number in self.http2.items():
+            largest[client, host] = max(number, largest.get((client, host), 0))
+        several = [(number,) + key for key, number in largest.items() if number >= TOO_MANY_H2_FROM]
+        return [
+            {"client": client, "host": host, "connections": number}
+            for number, client, host in sorted(several, key=lambda triple: -triple[0])
+        ]
+
+
+def context_of(event):
+    """Return (process, number of the context) of an event; its number may be None."""
+    return event["pid"], event.get("c")
+
+
+def connection_of(event):
+    """Return (process, number of the connection) of an event."""
+    return event["pid"], event["h"]
