@@ -16,7 +16,8 @@ One subject each:
 stages(frame)                    the emblem: n against wall time, Python by Python
 verdict_matrix(frame)            a row for each stage, a column for each Python
 timeline(observations)           when each request waited, and when nothing moved
-explorer(timelines)              the preface's, to choose among
+pair(runs)                       a fast run and a slow one, with what each took
+explorer(timelines)              chapter 4's, to choose among
 capacity(costs, price, title)    machines and money for a job, by a model
 bindings(runs)                   where names point after each import, and who waits for a page
 turns(runs)                      who holds the thread, to step through
@@ -50,6 +51,7 @@ from casebook.charts.matrix import verdict_matrix
 from casebook.charts.multiples import stages
 from casebook.charts.of_machines import of_machines
 from casebook.charts.packets import packets
+from casebook.charts.pair import pair
 from casebook.charts.presets import cures, effective_concurrency, n_against_wall
 from casebook.charts.snakeviz import ProfilePage
 from casebook.charts.timelines import timeline
@@ -71,6 +73,7 @@ __all__ = [
     "n_against_wall",
     "of_machines",
     "packets",
+    "pair",
     "profile_rows",
     "provenance",
     "stages",

@@ -24,7 +24,7 @@ from casebook import colours, words
 from casebook.charts.captions import Caption
 from casebook.charts.origins import marked
 from casebook.errors import UsageError
-from casebook.findings.media import FIGURE
+from casebook.findings.media import FIGURE, QUOTES
 
 #: Drawings are laid out in points, which become the units of their viewBox. At this width a
 #: text of TEXT points is read at about 10 pixels on a phone and 16 on a desk.
@@ -46,6 +46,7 @@ class Chart:
     name: letters, digits and dashes; unique in the book. html: one <figure>, complete with its
     style. alt: the finding, in words computed from the data. caption: all of it as plain text.
     page_html: what the book includes in place of html, if that is more than a notebook can show.
+    quotes: lines of other people's packages in it (charts/quotes.py).
     """
 
     name: str
@@ -53,10 +54,12 @@ class Chart:
     alt: str
     caption: str
     page_html: str = ""
+    quotes: tuple[dict[str, Any], ...] = ()
 
     def _repr_mimebundle_(self, **_: object) -> dict:
         record = {"name": self.name, "html": self.page_html or self.html, "alt": self.alt}
-        return {"text/html": self.html, "text/plain": self.alt, FIGURE: record}
+        bundle = {"text/html": self.html, "text/plain": self.alt, FIGURE: record}
+        return bundle | ({QUOTES: {"quotes": [*self.quotes]}} if self.quotes else {})
 
 
 def chart(
@@ -89,7 +92,8 @@ def chart(
     parts = {
         "title": caption.title.rstrip(".") + ".",
         "finding": caption.finding,
-        "source": f"{caption.source} {caption.reading}",
+        "source": caption.source,
+        "reading": caption.reading,
     }
     paragraphs = {css: text.strip() for css, text in parts.items() if text.strip()}
     texts = "".join(f'<p class="cb-{css}">{marked(text)}</p>' for css, text in paragraphs.items())

@@ -24,11 +24,12 @@ from pygments.lexers import get_lexer_for_filename
 
 from casebook import places, stacks, words
 from casebook.cases.fetching import clients
+from casebook.charts import quotes
+from casebook.charts.quotes import Quote
 from casebook.charts.tables import Table
 from casebook.colours import style
 from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
-from casebook.findings.media import FIGURE
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.findings.media import FIGURE, QUOTES
 from casebook.mistakes import for_readers
 from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
@@ -45,12 +46,18 @@ class Listing(Table):
     """Code with its caption.
 
     html: for a page, in its colours. text: the same for a terminal, with `>` before each marked
-    line. path, first, last: the lines of a file that are quoted.
+    line. path, first, last: the lines of a file that are quoted. quotes: what is somebody else's
+    (charts/quotes.py).
     """
 
     path: str = ""
     first: int = 0
     last: int = 0
+    quotes: tuple[dict[str, Any], ...] = ()
+
+    def _repr_mimebundle_(self, **_: object) -> dict:
+        bundle = super()._repr_mimebundle_()
+        return bundle | ({QUOTES: {"quotes": [*self.quotes]}} if self.quotes else {})
 
 
 @dataclass(frozen=True)
@@ -110,53 +117,39 @@ def source(
 
     name: such as `wait_for_socket` or `WrappedSocket.recv`; "": the module itself. lines: only
     these, where 1 is the first line of the definition, decorators included. mark: lines that hold
-    this text are marked. If the stack's Python is missing, its environment cannot be made, or the
-    book is that of a machine file, the listing says so. Raises UsageError if there is no such
-    module, it has no such name, or there are more than LONGEST lines.
+    this text are marked. Where the stack's packages are not, since its Python is missing, its
+    environment cannot be made, or the book is that of a machine file, the lines are those that the
+    project keeps (charts/quotes.py). Raises UsageError if there is no such module, it has no such
+    name, there are more than LONGEST lines, or other lines are kept than the package has.
     """
+    asked = f"{module} {name} {lines or ''}".strip()
+    quotation, reason = quotes.kept(stack, asked), "it is not kept"
     try:
         environment = environments.ensure(stacks.get(stack))
+        if not environments.is_another_machine():
+            quotation = _quoted(environment, module, name, lines)
+            quotes.check(quotation)
     except (MissingInterpreter, EnvironmentFailed) as missing:
-        definition, reason = (
-            f"{module}.{name}".rstrip("."),
-            str(missing).partition("\n")[0].rstrip(":."),
-        )
+        reason = str(missing).partition("\n")[0].rstrip(":.")
+    if quotation is None:
+        definition = f"{module}.{name}".rstrip(".")
         return _listing([], "none.py", f"Not shown here, {definition}: {reason}.")
-    parameters = (module, name, lines)
-    place = _QUOTED.first_answer(
-        [environment.stack], {"module": module, "name": name, "lines": lines}
-    ).answer
-    caption = f"{place['version']}: {place['path']}, lines {place['first']} to {place['last']}."
-    if environments.is_another_machine():  # its file says where, and holds nobody else's code
-        chosen, caption = [], f"Not shown in the book of a machine file. {caption}"
-    else:
-        chosen = _quoted(environment, *parameters)[1]
+    chosen = textwrap.dedent("\n".join(quotation.lines.values())).splitlines()
     marked = [number for number, line in enumerate(chosen, 1) if mark and mark in line]
-    listing = _listing(chosen, Path(place["path"]).name, caption, marked)
-    return replace(listing, path=place["path"], first=place["first"], last=place["last"])
-
-
-def _place_of(environment: Environment, parameters: Asked) -> dict[str, Any]:
-    return _quoted(environment, **parameters)[0]
-
-
-#: Where a quotation stands: an experiment, so that the book of a machine file can say it.
-_QUOTED = Experiment(
-    Path(__file__),
-    lambda _, place: place,
-    ask=_place_of,
-    form=lambda of, parameters, _: (*of, *parameters.values()),
-)
+    listing = _listing(chosen, Path(quotation.path).name, quotation.place, marked)
+    return replace(
+        listing,
+        path=quotation.path,
+        first=min(quotation.lines),
+        last=max(quotation.lines),
+        quotes=(quotes.record(stack, asked, quotation),),
+    )
 
 
 def _quoted(
     environment: Environment, module: str, name: str, lines: tuple[int, int] | None
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the place of some lines of an installed package, and the lines.
-
-    The place is its version, the file's path in it and the numbers of the first and the last line.
-    Raises UsageError as `source`.
-    """
+) -> Quote:
+    """Return what an installed package says. Raises UsageError as `source`."""
     folder, path = _file_of(environment, module)
     shown_path = path.relative_to(folder)
     code = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -168,13 +161,8 @@ def _quoted(
         many = f"{name or module} has {len(chosen)} lines"
         raise UsageError(f"{many}; quote up to {LONGEST}: lines=(1, 20)")
     first += lines[0] - 1 if lines else 0
-    place = {
-        "version": _version(environment, folder, shown_path),
-        "path": shown_path.as_posix(),
-        "first": first,
-        "last": first + len(chosen) - 1,
-    }
-    return place, textwrap.dedent("\n".join(chosen)).splitlines()
+    version, licence = _release(environment, folder, shown_path)
+    return Quote(version, licence, shown_path.as_posix(), dict(enumerate(chosen, first)))
 
 
 @for_readers
@@ -241,22 +229,23 @@ def _file_of(environment: Environment, module: str) -> tuple[Path, Path]:
     raise UsageError(f"{environment.stack.name} has no module {module} that is written in Python")
 
 
-def files_of(environment: Environment, names: Iterable[str]) -> dict[str, tuple[list[str], str]]:
-    """Read files as a stack's packages have them.
+def files_of(environment: Environment, names: Iterable[str]) -> dict[str, Quote]:
+    """Read files as a stack's packages have them, by their names ("urllib3/util/wait.py").
 
-    Returns, by their names on its search path ("urllib3/util/wait.py"), their lines and their
-    distribution ("urllib3 2.8.0").
-
-    Missing files are left out; in the book of a machine file, all are: it holds nobody else's code.
+    Missing files are left out. In the book of a machine file, only the lines are there that the
+    project keeps.
     """
+    files = {}
     if environments.is_another_machine():
-        return {}
-    folders, files = _search_path(environment), {}
+        found = {name: quotes.kept(environment.stack.name, name) for name in names}
+        return {name: quotation for name, quotation in found.items() if quotation}
+    folders = _search_path(environment)
     for name in names:
         for folder in folders:
             if (path := folder / name).is_file():
                 lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-                files[name] = lines, _version(environment, folder, Path(name))
+                release = _release(environment, folder, Path(name))
+                files[name] = Quote(*release, name, dict(enumerate(lines, 1)))
                 break
     return files
 
@@ -287,9 +276,23 @@ def _definition(code: list[str], name: str) -> tuple[int, list[str]]:
     return first + 1, block
 
 
-def _version(environment: Environment, folder: Path, file_path: Path) -> str:
-    """Return the distribution that a file belongs to, "urllib3 1.24.3", or else its Python."""
+def _release(environment: Environment, folder: Path, file_path: Path) -> tuple[str, str]:
+    """Return the distribution that a file belongs to, "urllib3 1.24.3", or else its Python; and its
+    licence as that names it.
+    """
     for distribution in importlib.metadata.distributions(path=[str(folder)]):
         if any(file == file_path for file in distribution.files or ()):
-            return f"{distribution.name.replace('-', '_')} {distribution.version}"
-    return f"Python {environment.python_version}"
+            release = f"{distribution.name.replace('-', '_')} {distribution.version}"
+            return release, _licence(distribution.metadata)
+    return f"Python {environment.python_version}", "PSF-2.0"
+
+
+def _licence(metadata: Any) -> str:
+    """Return the licence that a distribution names, in its first line."""
+    classifiers = [
+        line.rpartition(" :: ")[2]
+        for line in metadata.get_all("Classifier") or ()
+        if line.startswith("License ::")
+    ]
+    named = metadata.get("License-Expression") or metadata.get("License") or ""
+    return (named.strip().partition("\n")[0] or words.join(classifiers)).strip()

@@ -109,7 +109,7 @@ def trace(
     before: int = 10,
     after: int = 4,
     quoted: Sequence[Listing] = (),
-) -> Table:
+) -> Listing:
     """Show a call trace around the call in which the time passes, indented by depth.
 
     observation: an Observation of kind `trace`, or its frame (t_s, greenlet, depth, function,
@@ -136,20 +136,19 @@ def trace(
         above.append(_linked(quotation, row, lines) if quotation.path else quotation.html)
     lines_html = _lines(part, blocking_row, took_s, links)
     html = "".join([*above, _boxed(caption, source, lines_html)])
-    return Table(
-        html,
-        "\n".join([*(quotation.text for quotation in quoted), caption, *map(plain, lines_html)]),
-    )
+    text = "\n".join([*(quotation.text for quotation in quoted), caption, *map(plain, lines_html)])
+    return Listing(html, text, quotes=tuple(quote for each in quoted for quote in each.quotes))
 
 
 def _boxed(caption: str, source: str, lines: Sequence[str]) -> str:
     """Put the lines of a trace into their scroll box."""
-    source += " Seconds since the start; indented by depth; ← returns; "
-    source += "▶ the call in which the time passes."
+    reading = "Seconds since the start; indented by depth; ← returns; "
+    reading += "▶ the call in which the time passes."
     return (
         f'<div class="cb cb-trace" role="group" aria-label="{escape(caption)}">'
         f'{style("trace")}<p><span class="cb-title">{escape(caption)}.</span> '
-        f'<span class="cb-source">{marked(source.strip())}</span></p>'
+        f'<span class="cb-source">{marked(source.strip())}</span> '
+        f'<span class="cb-reading">{reading}</span></p>'
         f'<pre tabindex="0">{"<br>".join(lines)}</pre></div>'
     )
 

@@ -9,6 +9,7 @@ deciding moment: the longest wait.
 import contextlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ from casebook import stacks, words
 from casebook.cases.fetching import turns as its_turns
 from casebook.cases.fetching.observations import Observation
 from casebook.cases.fetching.turns import KEEPS, LOOP, RUNS, SCRIPT, WATCHES
-from casebook.charts import listings
+from casebook.charts import listings, quotes
 from casebook.charts.figure import Chart, slug
 from casebook.charts.origins import origin_of
+from casebook.charts.quotes import Quote
 from casebook.colours import style
 from casebook.errors import EnvironmentFailed, MissingInterpreter
 from casebook.mistakes import for_readers
@@ -98,7 +100,9 @@ def turns(
         f'<script type="application/json">{data}</script>'
         f"<script>{_JS.read_text(encoding='utf-8')}</script></figure>"
     )
-    return Chart(name, html, f"{title}. {finding}", f"{title}. {finding} {source} {reading}")
+    quoted = tuple(quote for run in panels for quote in run.quotes)
+    caption = f"{title}. {finding} {source} {reading}"
+    return Chart(name, html, f"{title}. {finding}", caption, quotes=quoted)
 
 
 class _Run:
@@ -117,7 +121,7 @@ class _Run:
         self.steps = self.turns[lasts_s >= _SHORTEST_S]
         self._last = self.turns.groupby("greenlet")["end_s"].max()
         self._first = self.turns.groupby("greenlet")["start_s"].min()
-        self._lines = _code(observation, self.turns)
+        self._lines, self.quotes = _code(observation, self.turns)
         self.has_code = any(code for _, code in self._lines)
 
     @property
@@ -275,21 +279,31 @@ class _Run:
         return {WATCHES: "watched", KEEPS: "held"}.get(turn.does, "") if waits else ""
 
 
-def _code(observation: Observation, turns: pd.DataFrame) -> list[list[str]]:
-    """Return [place, code of the line] of each turn, as the stack's packages have it.
+def _code(
+    observation: Observation, turns: pd.DataFrame
+) -> tuple[list[list[str]], list[dict[str, Any]]]:
+    """Return [place, code of the line] of each turn, and the quotes of these lines.
 
-    Empty if they are not here.
+    As the stack's packages have them, or as the project keeps them; empty if neither is here.
 
     Of a run, only file and line are stored.
     """
-    files: dict[str, tuple[list[str], str]] = {}
+    files: dict[str, Quote] = {}
     with contextlib.suppress(MissingInterpreter, EnvironmentFailed):
         environment = environments.ensure(stacks.get(observation.stack))
         files = listings.files_of(environment, sorted({*turns["file"]} - {""}))
-    lines = []
+    lines: list[list[str]] = []
+    used: dict[str, dict[int, str]] = {}
     for turn in turns.itertuples():
-        code, version = files.get(turn.file, ([], ""))
-        place = f"{turn.file}, line {turn.line}{f' ({version})' if version else ''}"
-        text = code[turn.line - 1].strip() if 0 < turn.line <= len(code) else ""
-        lines.append([place, text] if turn.file else ["", ""])
-    return lines
+        quotation = files.get(turn.file)
+        code = quotation.lines.get(turn.line, "") if quotation else ""
+        if quotation and code:
+            used.setdefault(turn.file, {})[turn.line] = code
+        release = f" ({quotation.release})" if quotation else ""
+        place = f"{turn.file}, line {turn.line}{release}"
+        lines.append([place, code.strip()] if turn.file else ["", ""])
+    quoted = [
+        quotes.record(observation.stack, file, replace(files[file], lines=chosen))
+        for file, chosen in used.items()
+    ]
+    return lines, quoted

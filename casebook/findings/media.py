@@ -19,6 +19,10 @@ FIGURE = "application/vnd.casebook.figure+json"
 #: {name, title}: the recorded profile of the stack of that name, shown as profiles/<name>.html
 PROFILE = "application/vnd.casebook.profile+json"
 
+#: {quotes}: a list of {key, release, licence, path, lines}: what a listing or a picture
+#: quotes of somebody else's package (casebook/charts/quotes.py)
+QUOTES = "application/vnd.casebook.quotes+json"
+
 #: {why}: a cell that the machine file, from which the book is written, has no answer to
 NOT_IN_FILE = "application/vnd.casebook.not-in-file+json"
 

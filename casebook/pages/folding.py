@@ -1,25 +1,40 @@
-"""What a page folds: the code that is not the story, and the checks at the end of a chapter.
+"""What a page folds, and what it shows to a reader.
 
-A cell's kind is one of three tags. `mechanism` stays open. `evidence` (decides a claim) and
-`plumbing` (formats, draws, prepares) also carry `hide-input`; here they get a line that says
-what is in them, below what they show. The section CHECKS becomes one fold that says how its
-checks came out.
+A page can be seen in two ways (book/_static/casebook.js): *reading*, the default, and *checking*.
+In reading, code that calls what the notebook imports from `casebook` is folded, with the findings
+that came out as they should, into one quiet line below what it drew; so are the cells of the kinds
+`evidence` and `plumbing`. A cell with the tag STORY, and a solution's, stay as they are. In
+checking every such fold is open. The section CHECKS becomes one fold that says how its checks came
+out, and is only seen in checking.
 """
 
+import ast
+import itertools
 import re
+from collections.abc import Iterator
 from html import escape
 
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
+from nbformat import NotebookNode
 from sphinx.application import Sphinx
 
+from casebook.laboratory.decisions import OTHERWISE, UNDECIDED
 from casebook.pages import ledger
 
 #: The heading of the section that is folded.
 CHECKS = "All checks of this chapter"
+#: The heading of what a chapter says of its releases; only seen in checking, too.
+RELEASES = "Of which releases"
 
-#: What plumbing is called, by what its cell shows.
-_BEHIND = {"cb-figure": "code of this picture", "cb-table": "code of this table"}
+#: A cell with this tag stays open, whatever it calls.
+STORY = "story"
+#: What MyST-NB folds the code of.
+FOLDED = "hide-input"
+
+#: What a fold is called. Where its cells show nothing or only quote code, it is not for reading.
+_MEASURED = "how this was measured"
+_PREPARED = {"": "preparation", "cb-listing": "how this is quoted"}
 #: What is counted, and of which kind of sentence (casebook/findings).
 _NOUNS = {"claim": "claim", "published": "published number"}
 #: A page makes its main claims before its checks.
@@ -28,33 +43,119 @@ _BESIDE = {"claim": " beside those above"}
 AS_IT_SHOULD = {"holds", "reproduced"}
 
 
+def choose(notebook: NotebookNode) -> None:
+    """Fold, in a notebook that becomes a page, the code that calls the book's instruments."""
+    instruments = instruments_of(notebook)
+    for cell in outside_solutions(notebook):
+        tags = cell.metadata.setdefault("tags", [])
+        if not {FOLDED, STORY} & {*tags} and names_in(cell) & instruments:
+            tags.append(FOLDED)
+
+
+def outside_solutions(notebook: NotebookNode) -> Iterator[NotebookNode]:
+    """Yield the code cells of a notebook that no solution holds."""
+    is_solution = False
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            starts, ends = (cell.source.rfind(f"{{solution-{end}}}") for end in ("start", "end"))
+            is_solution = starts > ends or (is_solution and ends < 0)
+        elif not is_solution:
+            yield cell
+
+
+def instruments_of(notebook: NotebookNode) -> set[str]:
+    """Return the names by which a notebook's code calls what it imports from `casebook`."""
+    names = set()
+    for cell in notebook.cells:
+        for node in ast.walk(_tree(cell)):
+            if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("casebook."):
+                names |= {alias.asname or alias.name for alias in node.names}
+    return names
+
+
+def names_in(cell: NotebookNode) -> set[str]:
+    """Return the names that the code of a cell uses."""
+    return {node.id for node in ast.walk(_tree(cell)) if isinstance(node, ast.Name)}
+
+
+def _tree(cell: NotebookNode) -> ast.AST:
+    """Return the syntax tree of a code cell without the lines that are IPython's own."""
+    lines = cell.source.splitlines() if cell.cell_type == "code" else ()
+    return ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))
+
+
 def fold(app: Sphinx, doctree: nodes.document, page: str) -> None:
     """Fold the cells and the checks of a page; a listener of `doctree-resolved`."""
-    for cell in list(doctree.findall(nodes.container)):
-        if cell.get("nb_element") == "cell_code":
-            _say_what_is_folded(cell)
     for section in list(doctree.findall(nodes.section)):
         if section[0].astext() == CHECKS:
             start = f'<details class="checks"><summary>{escape(_count_outcomes(section))}</summary>'
-            section["classes"] += ["checks"] + ["telling"] * _has_more_to_say(section)
+            section["classes"] += ["checks", "checking"] + ["telling"] * _has_more_to_say(section)
             section.insert(1, nodes.raw("", start, format="html"))
             section.append(nodes.raw("", "</details>", format="html"))
+        elif section[0].astext() == RELEASES:
+            section["classes"].append("checking")
+    parents = {id(cell.parent): cell.parent for cell in doctree.findall(_is_folded_cell)}
+    for parent in parents.values():
+        is_check = "checks" in parent.get("classes", ())
+        for folded, run in itertools.groupby(list(parent.children), _is_folded_cell):
+            if folded:
+                for cells in ([cell] for cell in run) if is_check else [[*run]]:
+                    _fold_run(parent, cells, keep_findings=is_check)
 
 
-def _say_what_is_folded(cell: nodes.container) -> None:
-    """Put a cell's folded code below its output, and name it by its kind."""
-    code = next((node for node in cell if isinstance(node, HideCodeCellNode)), None)
-    if code is None or code.children[0].get("nb_element") != "cell_code_source":
+def _is_folded_cell(node: nodes.Node) -> bool:
+    """Say whether a node is a code cell whose code is folded."""
+    if not isinstance(node, nodes.container) or node.get("nb_element") != "cell_code":
+        return False
+    return any(isinstance(part, HideCodeCellNode) for part in node)
+
+
+def _fold_run(parent: nodes.Element, cells: list[nodes.container], keep_findings: bool) -> None:
+    """Put the code of neighbouring cells into one fold below what they show, with the findings
+    among it that came out as they should unless they are to be kept in sight.
+    """
+    place = parent.index(cells[0])
+    fold, shown = HideCodeCellNode(classes=["fold"]), []
+    for cell in cells:
+        parent.remove(cell)
+        codes = [part for part in cell if isinstance(part, HideCodeCellNode)]
+        behind = cell.copy()
+        for code in codes:
+            cell.remove(code)
+            behind += code.children
+        for outputs in list(cell.children):
+            for output in list(outputs.children):
+                if not keep_findings and is_quiet(output.astext()):
+                    outputs.remove(output)
+                    behind += output
+            if not outputs.children:
+                cell.remove(outputs)
+        fold += behind
+        shown += [cell] if cell.children else []
+    fold["prompt_show"], only_checked = _prompt("".join(cell.astext() for cell in shown))
+    if only_checked and not shown:
+        parent.insert(place, nodes.container("", fold, classes=["cb-run", "checking"]))
         return
-    cell.remove(code)
-    output = "".join(node.astext() for node in cell)
-    if "tag_evidence" in cell["classes"]:
-        prompt = "how this is decided"
-    else:
-        prompts = (prompt_text for sign, prompt_text in _BEHIND.items() if sign in output)
-        prompt = next(prompts, "code behind this" if output.strip() else "preparation")
-    code["prompt_show"] = code["prompt_hide"] = prompt
-    cell.append(code)
+    fold["classes"] += ["checking"] * only_checked
+    parent.insert(place, nodes.container("", *shown, fold, classes=["cb-run"]))
+
+
+def _prompt(shown: str) -> tuple[str, bool]:
+    """Return what the fold below some outputs is called, and whether only checking shows it."""
+    drawn = re.findall(r'class="cb (cb-\w+)', shown)
+    if set(drawn) - {"cb-listing"} or (shown.strip() and not drawn):
+        return _MEASURED, False
+    return _PREPARED[drawn[0] if drawn else ""], True
+
+
+def is_quiet(output: str) -> bool:
+    """Say whether an output is a finding that a reader need not see, or says that it is not here:
+    what came out otherwise, or could not be decided, is always seen.
+    """
+    if "cb-not-here" in output:
+        return True
+    outcomes = {outcome for _, outcome in _SENTENCE.findall(output)}
+    return bool(outcomes) and not outcomes & {OTHERWISE, UNDECIDED}
 
 
 def _count_outcomes(section: nodes.section) -> str:
@@ -73,15 +174,20 @@ def _has_more_to_say(section: nodes.section) -> bool:
     return bool({outcome for _, outcome in _outcomes(section)} - AS_IT_SHOULD)
 
 
+#: The kind of a sentence, and how it came out.
+_SENTENCE = re.compile(r'data-(claim|published)="([^"]*)"')
+
+
 def _outcomes(section: nodes.section) -> list[tuple[str, str]]:
     """Return the kind of each sentence in a section, and how it came out."""
-    return re.findall(r'data-(claim|published)="([^"]*)"', section.astext())
+    return _SENTENCE.findall(section.astext())
 
 
 def visit_fold(translator, node: HideCodeCellNode) -> None:
     """Write a fold without the frame and the label that MyST-NB gives it."""
     translator.body.append(
-        f'<details class="fold"><summary>{escape(node["prompt_show"])}</summary>\n'
+        f'<details class="{" ".join(node["classes"])}"><summary>'
+        f"{escape(node['prompt_show'])}</summary>\n"
     )
 
 

@@ -29,7 +29,10 @@ _COUNTED = {
     "otherwise": ("came out otherwise",) * 2,
     "not here": ("cannot be measured here",) * 2,
     "reproduced": ("is reproduced", "are reproduced"),
-    "differs": ("differs", "differ"),
+    "differs": (
+        "has the same finding, in other figures",
+        "have the same finding, in other figures",
+    ),
     "not reproduced": ("is not reproduced", "are not reproduced"),
     "not measured": ("is not measured", "are not measured"),
 }

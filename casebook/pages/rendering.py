@@ -88,7 +88,8 @@ def render(
     first = f"{book.page_names()[0]}.html"
     # The address of the book is shared with the card of its first page.
     card = re.findall(CARD, (site / first).read_text(encoding="utf-8"))
-    (site / "index.html").write_text(FIRST_PAGE.format(html.escape(first), "\n".join(card)))
+    tags = "\n".join(card).replace('"../_static/', '"_static/')  # index.html is in another folder
+    (site / "index.html").write_text(FIRST_PAGE.format(html.escape(first), tags))
     shutil.copy(book.included / ledger.FINDINGS_FILE, site)
     if not is_whole and is_last:
         permanent.say_why(book.root, site, NOT_IN_FILE)

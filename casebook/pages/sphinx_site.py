@@ -4,6 +4,7 @@ Diagrams in the page's colours, folds, marked sentences, accessible pages, and w
 published.
 """
 
+import html
 import re
 from collections import Counter
 from pathlib import Path
@@ -110,29 +111,37 @@ def follow_address(app: Sphinx, config: Config) -> None:
         config.html_theme_options.pop("launch_buttons", None)
     start = f"[a page to start from]({link})" if (link := address.of_start(root)) else ""
     config.myst_substitutions = {**config.myst_substitutions, "start": start}
-    if site := address.of_site(root):
+    site = address.of_site(root)
+    if site:
         app.tags.add("published")
         config.html_baseurl = config.ogp_site_url = site
-        config.ogp_site_name = config.html_title
-        # One picture for all pages, in the place of one each with nothing but words.
-        config.ogp_image = f"{site}{CARD}"
-        config.ogp_image_alt = card.draw(config.html_title).alt
-        config.ogp_custom_meta_tags = [
-            f'<meta property="og:image:width" content="{card.WIDTH}">',
-            f'<meta property="og:image:height" content="{card.HEIGHT}">',
-            '<meta name="twitter:card" content="summary_large_image">',
-        ]
+    config.ogp_site_name = config.html_title
+    # One picture for all pages, in the place of one each with nothing but words.
+    config.ogp_image = f"{site}{CARD}"
+    config.ogp_image_alt = card.draw(config.html_title).alt
+    config.ogp_custom_meta_tags = [
+        f'<meta property="og:image:width" content="{card.WIDTH}">',
+        f'<meta property="og:image:height" content="{card.HEIGHT}">',
+        '<meta name="twitter:card" content="summary_large_image">',
+    ]
+
+
+def find_card(app: Sphinx, page: str, template: str, context: dict, doctree: Any) -> None:
+    """Lead to the card from each page of a book that has no address yet, and name none."""
+    if not app.config.html_baseurl and "metatags" in context:
+        tags = re.sub(r'<meta property="og:url"[^>]*>\s*', "", context["metatags"])
+        context["metatags"] = tags.replace(f'"{CARD}"', f'"{context["pathto"](CARD, 1)}"')
 
 
 def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
     """Put what was executed in the place of a notebook, which has no outputs.
 
-    Under its title it says whose answers these are, and what has changed upstream since; at its
-    end, which releases of packages its findings are true of.
+    Under its title it says what has changed upstream since; at its end, which releases of packages
+    its findings are true of.
     """
     path, book = Path(app.env.doc2path(page)), Book(Path(app.srcdir))
     if path.suffix != ".ipynb":
-        source[0] = with_note(source[0], origin_notes.of_the_book(book))
+        source[0] = with_note(source[0], origin_notes.while_written(book))
         return
     try:
         notebook = book.result(path)
@@ -140,14 +149,26 @@ def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
         raise ExtensionError(str(error)) from error
     if notebook.cells:
         notebook.cells[0].source = with_note(
-            notebook.cells[0].source, origin_notes.of_chapter(book, path)
+            notebook.cells[0].source, origin_notes.while_written(book, path)
         )
     checks = upstream_page.load(book.root)
     if note := upstream_page.turned(checks, path.stem):
         notebook.cells.insert(1, nbformat.v4.new_markdown_cell(note))
     if note := upstream_page.releases(checks, path.stem):
         notebook.cells.append(nbformat.v4.new_markdown_cell(note))
+    folding.choose(notebook)
     source[0] = nbformat.writes(notebook)
+
+
+def say_origin(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Say at the foot of a page, once, whose measurements it shows, where and when."""
+    book, path = Book(Path(app.srcdir)), Path(app.env.doc2path(page))
+    own = path.suffix == ".ipynb"
+    note = origin_notes.of_chapter(book, path) if own else origin_notes.of_the_book(book)
+    captions = " ".join(node.astext() for node in doctree.findall(nodes.raw))
+    if text := f"{note} {origin_notes.of_captions(captions)}".strip():
+        foot = f'<p class="cb-foot">{html.escape(text)}</p>'
+        doctree.append(nodes.raw("", foot, format="html"))
 
 
 def with_note(text: str, note: str) -> str:
@@ -194,8 +215,8 @@ def write_scripts(app: Sphinx, exception: Exception | None) -> None:
 
 
 def draw_card(app: Sphinx, exception: Exception | None) -> None:
-    """Draw what is shown when a link to the published book is shared."""
-    if exception is None and app.config.html_baseurl:
+    """Draw what is shown when a link to the book is shared."""
+    if exception is None:
         card.write(Path(app.outdir, CARD), app.config.html_title)
 
 
@@ -237,12 +258,13 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", lambda app, _: leave_out_thebe(app), priority=0)
     app.connect("config-inited", follow_address, priority=0)
     app.setup_extension("sphinx.ext.githubpages")  # .nojekyll, without which Jekyll is asked
-    if address.of_site(Path(app.srcdir)):
-        app.setup_extension("sphinxext.opengraph")
+    app.setup_extension("sphinxext.opengraph")
+    app.connect("html-page-context", find_card, priority=900)  # when the page has its tags
     app.connect("builder-inited", read_in_parallel)
     app.connect("source-read", take_outputs)
     app.connect("env-updated", name_entries)
     app.connect("doctree-resolved", put_diagrams_in)
+    app.connect("doctree-resolved", say_origin)
     app.connect("html-page-context", offer_script, priority=900)  # when the theme has its buttons
     app.connect("build-finished", write_scripts)
     app.connect("build-finished", draw_card)

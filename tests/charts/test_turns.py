@@ -70,8 +70,8 @@ def test_the_lines_are_those_of_the_installed_packages():
     files = listings.files_of(environment, set(at["file"]) - {""})
     assert {"gevent_openssl/SSL.py", "gevent/hub.py"} <= set(files)
     hub = at[at["greenlet"] == turns.LOOP].iloc[0]
-    assert "loop.run()" in files["gevent/hub.py"][0][hub["line"] - 1]
-    assert files["gevent/hub.py"][1].startswith("gevent ")
+    assert "loop.run()" in files["gevent/hub.py"].lines[hub["line"]]
+    assert files["gevent/hub.py"].release.startswith("gevent ")
     # What is kept names no folder of this machine, and quotes nobody's code.
     assert not re.search(r'"/', json.dumps(seen.answer["turns"]))
     assert "loop.run()" not in json.dumps(seen.answer)

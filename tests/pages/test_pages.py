@@ -1,5 +1,6 @@
 """Every page of the built book in a browser: wide and on a phone, light and dark."""
 
+import ast
 import functools
 import io
 import json
@@ -29,6 +30,7 @@ from casebook.pages import address as addresses
 from casebook.pages import (
     building,
     execution,
+    folding,
     permanent,
     records,
     rendering,
@@ -103,7 +105,7 @@ CROWDED = """(() => {
 #: Opens all that can be opened, and names what then has to be scrolled sideways, but for code. A
 #: few pixels are left: on another machine a number may be a digit longer.
 SIDEWAYS = """(() => {
-    document.documentElement.dataset.evidence = 'on';
+    document.documentElement.dataset.view = 'checking';
     for (const fold of document.querySelectorAll('details')) fold.open = true;
     for (const box of document.querySelectorAll('.toggle-hidden'))
         box.classList.remove('toggle-hidden');
@@ -248,8 +250,8 @@ def test_the_first_page_leads_to_the_preface(address: str, tab: Page) -> None:
     tab.wait_for_url("**/book/preface.html")
 
 
-def test_the_preface_says_which_chapters_each_part_has() -> None:
-    preface, number = (places.ROOT / "book" / "preface.md").read_text(), 0
+def test_a_page_says_which_chapters_each_part_has() -> None:
+    preface, number = (places.ROOT / "book" / "how_to_read.md").read_text(), 0
     contents = yaml.safe_load((places.ROOT / "_toc.yml").read_text())
     for part in (part for part in contents["parts"] if part.get("numbered")):
         first, number = number + 1, number + len(part["chapters"])
@@ -401,21 +403,28 @@ def test_marks_and_folds_work_from_a_folder(site: Path, tab: Page) -> None:
 SEEN = """[...document.querySelectorAll('.cb-finding, summary, figcaption')]
     .filter(node => !node.closest('.admonition'))
     .map(node => node.checkVisibility() ? node.innerText : '')"""
-#: What the switch leaves out.
-QUIET = "article :is(details.fold, .cb-quiet > .cb-mark, .cb-live, .cb-data)"
+#: What is there for those who check, and not for those who read.
+QUIET = (
+    "article :is(section.checks, .checking, figure .cb-source, .cb-data, figcaption > .cb-finding, "
+    ".cb-run > details.fold > :not(summary), .cb-not-here)"
+)
 #: What a link can lead to.
 LINKED = "article :is(section, .cb-finding)[id]"
+#: The code that a page shows, but for a solution's.
+CODE = """[...document.querySelectorAll('article .cell_input')]
+    .filter(node => node.checkVisibility() && !node.closest('.solution'))
+    .map(node => node.innerText)"""
 
 
-def test_the_evidence_is_one_switch_which_every_page_remembers(
+def test_reading_and_checking_are_one_switch_which_every_page_remembers(
     site: Path, browser: Browser, tab: Page
 ) -> None:
-    """Off at first; on, a page is what it is without a script, and so is the next, from a folder.
+    """A page is read at first, as it is without a script; checked, so is the next, from a folder.
 
     By keyboard, wide and on a phone.
     """
     plain = browser.new_page(java_script_enabled=False, viewport={"width": WIDE, "height": 900})
-    switch, seen = tab.get_by_role("switch", name="show the evidence"), 0
+    switch, hidden = tab.get_by_role("switch", name="checking"), 0
     for number, (_, page) in enumerate(chapters_of(site)[:8]):
         tab.set_viewport_size({"width": (WIDE, PHONE)[number % 2], "height": 900})
         plain.set_viewport_size(tab.viewport_size)
@@ -423,54 +432,63 @@ def test_the_evidence_is_one_switch_which_every_page_remembers(
             each.goto(page.as_uri())
         ids = [each.locator(LINKED).evaluate_all(IDS) for each in (tab, plain)]
         assert ids[0] == ids[1]
+        quiet = tab.locator(QUIET)
         if number == 0:
             assert switch.get_attribute("aria-checked") == "false"
         else:  # as it was left on the page before
             assert switch.get_attribute("aria-checked") == "true"
-            assert tab.evaluate(SEEN) == plain.evaluate(SEEN)
-            assert not tab.locator(".evidence-mark:visible").count()
+            assert quiet.locator("visible=true").count() > 10
             switch.press("Space")
-        assert not tab.locator(QUIET).locator("visible=true").count()
-        marks, kept = tab.locator(".evidence-mark:visible"), tab.locator("article .cb-mark")
-        assert marks.count() > 5 and too_wide(tab) == []
-        assert kept.locator("visible=true").count() == tab.locator(
-            "article .cb-finding:not(.cb-quiet, details.checks *) > .cb-mark"
-        ).count()  # fmt: skip
-        seen += plain.locator(QUIET).locator("visible=true").count()
+        assert not quiet.locator("visible=true").count()
+        assert tab.evaluate(SEEN) == plain.evaluate(SEEN) and too_wide(tab) == []
+        assert tab.get_by_text("how this was measured").locator("visible=true").count()
+        tab.get_by_text("how this was measured").first.press("Enter")  # one click away
+        assert quiet.locator("visible=true").count()
         if number == 1:
-            marks.first.press("Enter")
-            assert tab.locator(QUIET).locator("visible=true").count()
             assert inaccessible(tab) == []
-            switch.focus()
+        hidden += quiet.count()
+        switch.focus()
         switch.press("Space")
-        assert tab.locator(QUIET).locator("visible=true").count()
-    assert seen > 150
+        assert quiet.locator("visible=true").count() > 10
+    assert hidden > 150
     plain.close()
 
 
-def test_what_did_not_hold_or_was_not_measured_here_says_so_also_without_the_evidence(
-    tab: Page, tmp_path: Path
-) -> None:
-    cells = ""
-    outcomes = {"✓": "holds", "?": "undecided", "✗": "otherwise", "–": "not here"}
-    for sign, outcome in outcomes.items():
-        for origin in ("live", "recorded", "partly recorded"):
-            sentence = Sentence("claim", f"a-{len(cells)}", "So it is.", sign, outcome, origin, "")
-            cells += f'<div class="cell">{sentence.html}<details class="fold"></details></div>'
-    cells += '<p><span class="cb-marked cb-otherwise">Not so here: it is.</span></p>'
-    for name in ("casebook.css", "casebook.js"):
-        shutil.copy(places.ROOT / "book" / "_static" / name, tmp_path)
-    path = tmp_path / "page.html"
-    path.write_text(
-        '<link rel="stylesheet" href="casebook.css"><script src="casebook.js"></script>'
-        f'<div class="article-header-buttons"></div><article>{cells}</article>'
-    )
-    tab.goto(path.as_uri())
-    marks = tab.locator(".cb-mark").locator("visible=true").all_inner_texts()
-    assert len(marks) == 11 and not any("holds" in each and "live" in each for each in marks)
-    assert tab.get_by_text("Not so here").is_visible()
-    tab.get_by_role("switch").click()
-    assert tab.locator(".cb-mark").locator("visible=true").count() == 12
+def test_what_is_read_calls_no_instrument_of_the_book(site: Path, tab: Page) -> None:
+    """In no chapter of the story; every page of it has code, in the text or quoted."""
+    story = {path.stem for path in Book(places.ROOT).story()}
+    shown = 0
+    for path, page in chapters_of(site):
+        if path.stem not in story:
+            continue
+        tab.goto(page.as_uri())
+        instruments = folding.instruments_of(nbformat.read(path, as_version=4))
+        assert {"claim"} <= instruments
+        for code in tab.evaluate(CODE):
+            names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+            assert not names & instruments, f"{path.stem}:\n{code}"
+            shown += 1
+    assert shown > 15
+
+
+def test_a_link_to_a_finding_shows_it_to_a_reader(site: Path, browser: Browser) -> None:
+    """Wherever it is: folded below a picture, and among the checks; without a script, too."""
+    page = site / "notebooks" / "02_all_at_once.html"
+    for scripts in (True, False):
+        tab = browser.new_page(java_script_enabled=scripts)
+        for name in ("laptop-times-slower", "laptop-serial"):
+            tab.goto("about:blank")
+            tab.goto(f"{page.as_uri()}#claim-{name}")
+            tab.locator(f"#claim-{name}").wait_for(state="visible")
+        tab.close()
+
+
+def test_what_came_out_otherwise_or_is_undecided_is_read(tmp_path: Path) -> None:
+    shown = {"✓": "holds", "–": "not here", "?": "undecided", "✗": "otherwise"}
+    for sign, outcome in shown.items():
+        html = Sentence("claim", "a", "So it is.", sign, outcome, "live", "").html
+        assert folding.is_quiet(html) == (outcome in ("holds", "not here"))
+    assert not folding.is_quiet('<figure class="cb cb-figure"></figure>')
 
 
 def test_printing_opens_the_checks(site: Path, tab: Page) -> None:
@@ -478,7 +496,7 @@ def test_printing_opens_the_checks(site: Path, tab: Page) -> None:
     tab.goto(folded[0].as_uri())
     checks = tab.locator("details.checks")
     tab.evaluate(PRINTED.format("beforeprint"))
-    assert not checks.evaluate("fold => fold.open")  # the evidence is not shown
+    assert not checks.evaluate("fold => fold.open")  # it is read
     tab.get_by_role("switch").click()
     for event, is_open in (("beforeprint", True), ("afterprint", False)):
         tab.evaluate(PRINTED.format(event))
@@ -493,7 +511,7 @@ def test_paper_is_light_and_has_nothing_to_click(site: Path, tab: Page) -> None:
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     tab.emulate_media(media="print", color_scheme="dark")
     tab.wait_for_function(f"{ground} === 'rgb(255, 255, 255)'")  # it fades
-    for gone in (".bd-header-article", ".prev-next-footer", ".copybtn", ".evidence-mark"):
+    for gone in (".bd-header-article", ".prev-next-footer", ".copybtn", "details.fold"):
         assert tab.locator(gone).count() and not tab.locator(gone).first.is_visible(), gone
     tab.evaluate("dispatchEvent(new Event('afterprint'))")
     tab.emulate_media(media="screen")
