@@ -746,7 +746,7 @@ def trouble_of(error, options, phase):
     """Return what the import of the program ended with, and what to do, in a sentence or two."""
     if phase == "examination":
         sys.__excepthook__(*sys.exc_info())
-        return "the doctor stumbled itself: %s (its traceback stands above)" % describe(error)
+        return "the doctor itself failed: %s (its traceback is above)" % describe(error)
     name, place, trace = options["program"], "", sys.exc_info()[2]
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
@@ -765,7 +765,7 @@ def trouble_of(error, options, phase):
         python = os.path.basename(sys.executable or "python")
         start = name if is_script(name) else '-c "import %s"' % name.partition(":")[0]
         sentence = "crashed in its imports%s: %s" % (place, describe(error))
-        to_do = "Mend that first: `%s %s` has to get through" % (python, start)
+        to_do = "Fix that first: `%s %s` has to work" % (python, start)
     return "%s %s. %s." % (name, sentence, to_do)
 
 
@@ -5298,7 +5298,7 @@ def text_of(report, colour):
     injections = [wrapped(injected_by(injection) + ".") for injection in report["injections"]]
     raised, early = report.get("ended", {}).get("raised"), []
     if raised and not report["counts"]["handshakes"]:
-        text = "It ended before its first connection: %s. Mend that first."
+        text = "It ended before its first connection: %s. Fix that first."
         early = [bold(wrapped(text % raised, "")), ""]
     verdicts = set(report["verdicts"].values())
     untold = report["exit_status"] == 2 or verdicts & {CANNOT_TELL, UNSEEN}

@@ -319,7 +319,7 @@ requests.get(SITE)
     text = " ".join(tls_doctor.report.text_of(report, False).split())
     if "import" in end:
         first = "It ended before its first connection: ModuleNotFoundError"
-        assert text.index(first) < text.index("1. Does") and "program.py:5. Mend" in text
+        assert text.index(first) < text.index("1. Does") and "program.py:5. Fix" in text
 
 
 # ------------------------------------------------------------------------------ the wrong way

@@ -83,7 +83,7 @@ def text_of(report, colour):
     injections = [wrapped(injected_by(injection) + ".") for injection in report["injections"]]
     raised, early = report.get("ended", {}).get("raised"), []
     if raised and not report["counts"]["handshakes"]:
-        text = "It ended before its first connection: %s. Mend that first."
+        text = "It ended before its first connection: %s. Fix that first."
         early = [bold(wrapped(text % raised, "")), ""]
     verdicts = set(report["verdicts"].values())
     untold = report["exit_status"] == 2 or verdicts & {CANNOT_TELL, UNSEEN}
