@@ -296,7 +296,7 @@ def nowhere_a_go(monkeypatch, tmp_path):
     """No Go on the PATH, nobody who asks for one, and no machine file that was asked."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
-    monkeypatch.setattr(experiment.machines, "all_recorded", list)
+    monkeypatch.setattr(experiment.machine_files, "all_recorded", list)
     environment(jobs.STACK)
 
 
