@@ -72,7 +72,7 @@ def check(
     kwargs: Mapping[str, Any],
 ) -> None:
     """Raise UsageError if these arguments make no sense."""
-    known, takes_any = _known(function, parameters)
+    known, takes_any = _types_of(function, parameters)
     for name in () if takes_any else kwargs.keys() - known.keys():
         near = get_close_matches(name, known, 1, 0.4)
         advice = f"did you mean {near[0]}?" if near else f"there is {', '.join(known)}"
@@ -88,7 +88,7 @@ def check(
 
 
 @cache
-def _known(
+def _types_of(
     function: Callable[..., Any], parameters: inspect.Signature
 ) -> tuple[dict[str, Any], bool]:
     """Return the types of all parameters by name, and whether it takes any other name as well.

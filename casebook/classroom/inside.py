@@ -45,7 +45,9 @@ class Teller:
             data = data[os.write(self._descriptor, data) :]
 
 
-def watch(send, forbidden, folder, bundle, end=os._exit, real=os.path.realpath):
+def watch(  # noqa: C901 (closures: a submission could replace functions of the module)
+    send, forbidden, folder, bundle, end=os._exit, real=os.path.realpath
+):
     """From now on, end a submission that does what it may not, and tell the grader why.
 
     Cannot be taken back: Python keeps its audit hooks.

@@ -9,7 +9,7 @@ from typing import Any
 from casebook.errors import CasebookError, RunFailed
 
 
-def run(
+def run(  # noqa: PLR0913 (what subprocess.run takes, and what an error says)
     command: Sequence[str | os.PathLike[str]],
     label: str,
     within_s: float,
