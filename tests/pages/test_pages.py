@@ -399,9 +399,9 @@ def test_marks_and_folds_work_from_a_folder(site: Path, tab: Page) -> None:
 
 
 #: The findings, folds and captions of a page as they can be seen, but for solutions,
-#: which a script folds.
+#: which a script folds, and for the explorer, which it draws anew.
 SEEN = """[...document.querySelectorAll('.cb-finding, summary, figcaption')]
-    .filter(node => !node.closest('.admonition'))
+    .filter(node => !node.closest('.admonition, .explorer'))
     .map(node => node.checkVisibility() ? node.innerText : '')"""
 #: What is there for those who check, and not for those who read.
 QUIET = (
