@@ -8,13 +8,14 @@ from matplotlib.figure import Figure
 
 from casebook import words
 from casebook.charts import series
+from casebook.charts.captions import Caption
 from casebook.charts.figure import HALF_WIDTH, WIDTH, Chart, chart
 from casebook.charts.lines import Limit, continued, panel
 from casebook.charts.origins import origin
 from casebook.charts.series import Point, Quantity, Series
 
 
-def against(
+def against(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     frame: pd.DataFrame,
     x: str | Mapping[str, str],
     y: str | Sequence[str] | Mapping[str, str],
@@ -46,10 +47,12 @@ def against(
     return chart(
         name,
         [f.draw((limits or {}) if f is fields[0] else {}, several) for f in fields],
-        title=title,
-        finding=" ".join(field.finding(brief=several) for field in fields),
-        reading=_reading(fields),
-        source=origin(frame),
+        Caption(
+            title,
+            finding=" ".join(field.finding(brief=several) for field in fields),
+            reading=_reading(fields),
+            source=origin(frame),
+        ),
         data=series.chart_data(
             frame, *series.listed(by), across.column, *(field.y.column for field in fields)
         ),

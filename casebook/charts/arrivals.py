@@ -10,6 +10,7 @@ from matplotlib.ticker import NullLocator
 
 from casebook import words
 from casebook.charts import figure as page
+from casebook.charts.captions import Caption
 from casebook.charts.dots import MARKERS
 from casebook.charts.figure import WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
@@ -73,10 +74,12 @@ def arrivals(
     return page.chart(
         name,
         _drawing(visits),
-        title=title,
-        finding=_summarise(visits) if len(visits) > SPELLED else description,
-        reading=reading + " Drawn: the first visit of each." * (len(frame) > len(first)),
-        source=origin(first),
+        Caption(
+            title,
+            finding=_summarise(visits) if len(visits) > SPELLED else description,
+            reading=reading + " Drawn: the first visit of each." * (len(frame) > len(first)),
+            source=origin(first),
+        ),
         data=chart_data(first, *listed(by), "book", "at_s", "slow"),
         alts=[f"{title}. {description}"],
         key=[slow] if any(visit.slow for visit in visits) else (),

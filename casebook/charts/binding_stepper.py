@@ -78,7 +78,7 @@ def bindings(
     have the same rows, so that a choice moves nothing but arrows.
     """
     board = _Board(list(runs.values()))
-    panels = [_Run(label, seen, board) for label, seen in runs.items()]
+    panels = [_Run(label, bindings, board) for label, bindings in runs.items()]
     data = json.dumps([panel.as_data() for panel in panels], separators=(",", ":"))
     data = data.replace("</", "<\\/")
     name = slug(name or title)
@@ -89,9 +89,9 @@ def bindings(
         "on the stack while nothing had arrived, from the script down. What urllib3 does between "
         "its layers is left out. A beat is a greenlet that asks for its turn every 10 ms."
     )
-    source = origin_of(*(panel.seen for panel in panels))
+    source = origin_of(*(panel.bindings for panel in panels))
     body = "".join(panel.html() for panel in panels)
-    rows = max(len(panel.seen.layers) for panel in panels)
+    rows = max(len(panel.bindings.layers) for panel in panels)
     html = (
         f'<figure class="cb cb-figure cb-bindings" id="figure-{name}" style="--rows:{rows}">'
         f"{style('figure', 'bindings')}{body}"
@@ -125,8 +125,8 @@ class _Board:
             owners = [owner for owner in _OWNERS if (names[0], owner) in self.objects]
             if present:
                 self.groups.append(([name for name in names if name in present], owners))
-        seen = {owner for _, owners in self.groups for owner in owners}
-        self.owners = [owner for owner in _OWNERS if owner in seen]
+        current_owners = {owner for _, owners in self.groups for owner in owners}
+        self.owners = [owner for owner in _OWNERS if owner in current_owners]
 
     @property
     def names(self) -> list[str]:
@@ -144,39 +144,39 @@ class _State:
     step: str
     owners: dict[str, str]
     was: dict[str, str]
-    says: str
+    sentence: str
 
 
 class _Run:
     """One run: its lines, the states after them, and a sentence for each."""
 
-    def __init__(self, label: str, seen: Bindings, board: _Board):
-        self.label, self.seen, self.board = label, seen, board
+    def __init__(self, label: str, bindings: Bindings, board: _Board):
+        self.label, self.bindings, self.board = label, bindings, board
         self.states: list[_State] = []
-        before: dict[str, str] = {}
+        former: dict[str, str] = {}
         cut: dict[str, str] = {}
         # A read that failed has connected nothing, and changed no name.
-        for step in (*seen.steps, READ):
-            at = step if step in seen.classes else seen.steps[-1]
-            owners = {name: seen.owner(at, name) for name in board.names}
+        for step in (*bindings.steps, READ):
+            moment = step if step in bindings.classes else bindings.steps[-1]
+            owners = {name: bindings.owner(moment, name) for name in board.names}
             was = {
-                name: before[name]
+                name: former[name]
                 for name, owner in owners.items()
-                if before.get(name) and owner != before[name]
+                if former.get(name) and owner != former[name]
             }
             if step in _CURES:
                 cut = was
-            self.states.append(_State(step, owners, cut | was, self._says(step, owners, was)))
-            before = owners
+            self.states.append(_State(step, owners, cut | was, self._sentence(step, owners, was)))
+            former = owners
 
-    def _says(self, step: str, owners: Mapping[str, str], moved: Mapping[str, str]) -> str:
+    def _sentence(self, step: str, owners: Mapping[str, str], moved: Mapping[str, str]) -> str:
         """Say what a line has changed, in a sentence or two."""
         if step == READ:
-            return self._read_says()
+            return self._read_sentence()
         copied = owners.get(_COPY, "")
         targets = words.join(dict.fromkeys(f"{owners[name]}'s" for name in moved))
         verb = "points" if len(moved) == 1 else "point"
-        news = f"{words.join(map(_written, moved))} now {verb} to {targets}."
+        news = f"{words.join(map(_short_name, moved))} now {verb} to {targets}."
         if not moved:
             news = "No arrow moves."
         if step == "python":
@@ -192,15 +192,17 @@ class _Run:
                 rest = "urllib3's copy was made too early: it still points to Python's."
             return f"gevent patches: {news} {rest}"
         if step in ("requests", "inject") and moved:
-            who = "requests finds pyOpenSSL and injects it" if step == "requests" else "Injected"
-            return f"{who}: {news} Nobody asks for gevent's any more."
+            subject = (
+                "requests finds pyOpenSSL and injects it" if step == "requests" else "Injected"
+            )
+            return f"{subject}: {news} Nobody asks for gevent's any more."
         return f"The cure: {news}" if step in _CURES else news
 
-    def _read_says(self) -> str:
-        if self.seen.failure:
-            return f"The page never comes: the read ends in a {self.seen.failure}."
-        last = self.seen.layers[-1]
-        beats, ms = len(self.seen.beats), 1000 * self.seen.wall_s
+    def _read_sentence(self) -> str:
+        if self.bindings.failure:
+            return f"The page never comes: the read ends in a {self.bindings.failure}."
+        last = self.bindings.layers[-1]
+        beats, ms = len(self.bindings.beats), 1000 * self.bindings.wall_s
         count = f"{beats} {'beat' if beats == 1 else 'beats'} in {ms:.0f} ms"
         if last.does == HOLDS:
             return (
@@ -213,12 +215,14 @@ class _Run:
         """Say in a sentence where urllib3's copy points in the end, and what the read did."""
         owner = self.states[-1].owners.get(_COPY, "")
         label = words.capital(self.label)
-        return f"{label}: urllib3's SSLContext is {owner}'s. {self._read_says()}"
+        return f"{label}: urllib3's SSLContext is {owner}'s. {self._read_sentence()}"
 
     def describe(self, state: _State) -> str:
         """List where all names point, for those who do not see the arrows."""
         pairs = [
-            f"{_written(name)} points to {owner}'s" if owner else f"{_written(name)} is not there"
+            f"{_short_name(name)} points to {owner}'s"
+            if owner
+            else f"{_short_name(name)} is not there"
             for name, owner in state.owners.items()
         ]
         return f"After {_LINES[state.step]}: {'; '.join(pairs)}."
@@ -243,10 +247,11 @@ class _Run:
                     "to": places(state.owners),
                     "was": places(state.was),
                     "cut": any(
-                        done.step in _CURES for done in self.states[: self.states.index(state) + 1]
+                        earlier_state.step in _CURES
+                        for earlier_state in self.states[: self.states.index(state) + 1]
                     ),
                     "early": [_is_early(name, state.owners) for name in self.board.names],
-                    "says": state.says,
+                    "says": state.sentence,
                     "alt": self.describe(state),
                 }
                 for state in self.states
@@ -259,7 +264,7 @@ class _Run:
         lines = "".join(
             f'<li class="nm-line{" nm-cure" * (state.step in _CURES)}">'
             f"<code>{_breakable(_LINES[state.step])}</code>"
-            f'<span class="nm-told">{escape(state.says)}</span></li>'
+            f'<span class="nm-told">{escape(state.sentence)}</span></li>'
             for state in self.states
         )
         groups = "".join(self._group(names, owners, last) for names, owners in self.board.groups)
@@ -268,7 +273,7 @@ class _Run:
             f'</p><div class="nm-top"><ol class="nm-lines">{lines}</ol>'
             f'<div class="nm-board" role="img" aria-label="{escape(self.describe(last))}">'
             '<p class="nm-heads"><span>this name</span><span>points to</span></p>'
-            f'{groups}</div></div><p class="nm-says">{escape(last.says)}</p>'
+            f'{groups}</div></div><p class="nm-says">{escape(last.sentence)}</p>'
             f'<div class="nm-read"><p class="nm-heads"><span>one read of the page</span>'
             '<span>who waits?</span></p><p class="nm-idle">Nobody reads yet.</p>'
             f"{self._layers()}{self._loop()}</div></div>"
@@ -306,7 +311,7 @@ class _Run:
 
     def _scissors(self, names: Sequence[str], owners: Sequence[str], state: _State) -> str:
         """Mark the arrow that a cure has cut, in the middle of where it was."""
-        cured = any(done.step in _CURES for done in self.states)
+        cured = any(earlier_state.step in _CURES for earlier_state in self.states)
         marks = [
             (_middle(i, len(names)) + _middle(owners.index(state.was[name]), len(owners))) / 2
             for i, name in enumerate(names)
@@ -318,12 +323,12 @@ class _Run:
         )
 
     def _layers(self) -> str:
-        if self.seen.failure:
+        if self.bindings.failure:
             return (
                 '<ol class="nm-layers"><li class="nm-layer nm-is-failed"><b>nobody</b>'
-                f"<code></code><span>the read ends in a {self.seen.failure}</span></li></ol>"
+                f"<code></code><span>the read ends in a {self.bindings.failure}</span></li></ol>"
             )
-        layers = self.seen.layers
+        layers = self.bindings.layers
         following = [layer.name for layer in layers[1:]]
         rows = "".join(
             f'<li class="nm-layer nm-is-{layer.does}" style="--i:{i}">'
@@ -335,23 +340,23 @@ class _Run:
 
     def _loop(self) -> str:
         """Draw the beats of the loop along the time that the read took, and its longest silence."""
-        if not self.seen.layers:
+        if not self.bindings.layers:
             return ""
-        end_s = self.seen.wall_s
-        moments = [0.0, *self.seen.beats, end_s]
+        end_s = self.bindings.wall_s
+        moments = [0.0, *self.bindings.beats, end_s]
         gaps = [(later - sooner, sooner) for sooner, later in pairwise(moments)]
         long_s, from_s = max(gaps)
         silence = (
             f'<i class="nm-silence" style="left:{100 * from_s / end_s:.1f}%;'
             f'width:{100 * long_s / end_s:.1f}%"></i>'
-        ) * (self.seen.waits == HOLDS)
+        ) * (self.bindings.waits == HOLDS)
         beats = "".join(
             f'<i class="nm-beat" style="left:{100 * min(beat / end_s, 1):.1f}%"></i>'
-            for beat in self.seen.beats
+            for beat in self.bindings.beats
         )
-        does = {HOLDS: "blocked", IN_LOOP: "runs the others"}[self.seen.waits]
+        does = {HOLDS: "blocked", IN_LOOP: "runs the others"}[self.bindings.waits]
         return (
-            f'<div class="nm-loop nm-loop-{self.seen.waits}"><b>the loop</b>'
+            f'<div class="nm-loop nm-loop-{self.bindings.waits}"><b>the loop</b>'
             f'<span class="nm-track" aria-hidden="true">{silence}{beats}</span>'
             f"<span>{does}</span></div>"
         )
@@ -359,8 +364,8 @@ class _Run:
 
 def _answer(layer: Layer, next_name: str) -> str:
     """Say whether a layer waits."""
-    asked = "select.poll" if layer.name == "urllib3's wait" else next_name
-    return escape(_ANSWERS[layer.does].format(asked))
+    target = "select.poll" if layer.name == "urllib3's wait" else next_name
+    return escape(_ANSWERS[layer.does].format(target))
 
 
 def _is_early(name: str, owners: Mapping[str, str]) -> bool:
@@ -368,13 +373,13 @@ def _is_early(name: str, owners: Mapping[str, str]) -> bool:
     return name == _COPY and owners[name] == PYTHON and owners[_CONTEXT] == GEVENT
 
 
-def _written(name: str) -> str:
+def _short_name(name: str) -> str:
     return _SHORT.get(name, name)
 
 
 def _breakable(name: str) -> str:
     """Return a name as HTML, which may break behind dots and brackets."""
-    return re.sub(r"([.(])", r"\1<wbr>", escape(_written(name)))
+    return re.sub(r"([.(])", r"\1<wbr>", escape(_short_name(name)))
 
 
 def _middle(row: int, rows: int) -> float:

@@ -18,6 +18,7 @@ from casebook import words
 from casebook.cases.bookstore.line import law
 from casebook.cases.bookstore.line.situations import SMALL, placed
 from casebook.charts import figure as page
+from casebook.charts.captions import Caption
 from casebook.charts.figure import Chart, key_mark
 from casebook.charts.origins import origin
 from casebook.charts.series import chart_data, columns
@@ -43,8 +44,9 @@ _NEEDED = (
 def calculator(
     visits: pd.DataFrame, *, title: str = "What takes how long, and where", name: str = "calculator"
 ) -> Chart:
-    """Draw the law for every way of casebook.cases.bookstore.line.law.WAYS, at any setting, with
-    the medians of visits that were made at such a setting.
+    """Draw the law for every way of law.WAYS at any setting, with the medians of measured visits.
+
+    The visits are those that were made at such a setting.
 
     visits: as bookstore.line.visit returns them. Left out are those of other ways, those whose
     losses are not a share of all packets, and those not with reno. Raises UsageError if none is
@@ -62,14 +64,16 @@ def calculator(
     picture = page.chart(
         name,
         _drawing(rows[_is(rows, first)], first),
-        title=title,
-        finding=_describe(first),
-        reading="The lines are the law: the time on the way, without any computing. A dot is the "
-        "median of what was measured there, a stroke goes from the smallest to the largest; what "
-        "is above its line, where nothing is lost, is computing. Logarithmic: both scales.",
-        source=origin(rows),
+        Caption(
+            title,
+            finding=_describe(first),
+            reading="The lines are the law: the time on the way, without any computing. A dot is "
+            "the median of what was measured there, a stroke goes from the smallest to the "
+            "largest; what is above its line, where nothing is lost, is computing. "
+            "Logarithmic: both scales.",
+            source=origin(rows),
+        ),
         data=chart_data(rows, "way", "latency_ms", "n", "body", "loss", "wall_s"),
-        alts=[f"{title}. {_describe(first)}"],
         key=[
             (key_mark('<rect y="6" width="26" height="4"/>', colour), label)
             for label, colour in zip(law.WAYS, _COLOURS, strict=True)
@@ -86,8 +90,10 @@ def calculator(
 
 
 def as_data(rows: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
-    """Return the input of calculator.js: the ways, the sliders' values, the first setting, and
-    points, each [number of the way, ms each way, n, body, loss, median, smallest, largest, runs].
+    """Return the input of calculator.js.
+
+    That is the ways, the sliders' values, the first setting, and points, each [number of the way,
+    ms each way, n, body, loss, median, smallest, largest, runs].
     """
     keys = [*("way", "latency_ms", "n", "body", "loss")]
     labels = list(law.WAYS)
@@ -122,8 +128,9 @@ _FIGURES = statistics.median, min, max
 
 
 def by_law(label: str, ms: float, n: int, body: int, loss: float) -> tuple[float, float, float]:
-    """Compute seconds by the law: the median of DRAWS lots, and the ends of the middle eight
-    tenths; three times the same number if nothing is lost.
+    """Compute seconds by the law: the median of DRAWS lots, and the middle eight tenths' ends.
+
+    All three are the same number if nothing is lost.
     """
     return law.spread(label, n, body, ms / 500, loss)
 

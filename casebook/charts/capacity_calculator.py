@@ -20,9 +20,10 @@ SIZE = 100
 
 
 def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Table:
-    """Show machines and money, stock and cured, for what the reader chooses: pages, how many of
-    them share a connection, hours, cores of a machine, CPU per page for other work, and the price
-    of a core.
+    """Show machines and money, stock and cured, for what the reader chooses.
+
+    The reader chooses pages, how many of them share a connection, hours, cores of a machine, CPU
+    per page for other work, and the price of a core.
 
     costs: as model.fitted returns them. dollars_per_core_hour: the price of a core at first. title:
     the caption. The numbers are those of model.at_scale; the still picture is one case of them.

@@ -1,5 +1,6 @@
-"""The picture beside a shared link to the book: ten requests of the first case, without pyOpenSSL
-and with it, drawn from the recorded timelines.
+"""The picture beside a shared link to the book: ten requests, without pyOpenSSL and with it.
+
+They are those of the first case, drawn from the recorded timelines.
 """
 
 from dataclasses import dataclass

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from casebook import words
 from casebook.charts import figure as page
 from casebook.charts import series
+from casebook.charts.captions import Caption
 from casebook.charts.figure import Chart, key_mark, marks, write
 from casebook.charts.origins import origin
 from casebook.charts.series import Part, Point, Quantity
@@ -31,7 +32,7 @@ MARKERS = {
 }
 
 
-def dots(
+def dots(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     frame: pd.DataFrame,
     value: str | Sequence[str] | Mapping[str, str],
     by: str | Sequence[str] = "stack",
@@ -80,10 +81,12 @@ def dots(
     return page.chart(
         name,
         drawing(parts, labels, limits or {}, axis or Quantity("", names, unit).title, log),
-        title=title,
-        finding=finding or " ".join(findings),
-        reading=series.reading(marks_text, parts, "logarithmic scale" * log),
-        source=origin(frame),
+        Caption(
+            title,
+            finding=finding or " ".join(findings),
+            reading=series.reading(marks_text, parts, "logarithmic scale" * log),
+            source=origin(frame),
+        ),
         data=data,
         alts=[f"{title}. {finding or ' '.join(alts)}"],
         key=key if len(key) > 1 else (),
@@ -166,8 +169,9 @@ def _draw_limits(axes: Axes, limits: Mapping[str, float]) -> None:
 def _draw_row(
     axes: Axes, row: int, part: Part, labels: Mapping[str, str], line: float, log: bool
 ) -> None:
-    """Draw a row's label, and under it a line of dots for each column of `labels`, `line` rows
-    apart.
+    """Draw a row's label, and under it a line of dots for each column of `labels`.
+
+    The lines are `line` rows apart.
     """
     first = row - line * (len(labels) - 1) / 2
     ground = {"facecolor": sentinel("ground"), "edgecolor": "none", "pad": 0.5}

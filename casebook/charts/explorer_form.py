@@ -69,8 +69,7 @@ def explorer(timelines: Sequence[case.Timeline]) -> Chart:
 
 
 def as_data(timelines: Sequence[case.Timeline]) -> dict[str, Any]:
-    """Return the input of explorer.js: the choices, what cannot be chosen and why, and the
-    timelines.
+    """Return the input of explorer.js: the choices, the reasons against some, and the timelines.
 
     runs: "2.7|pyopenssl+gevent_openssl|https|10" -> rows, beats and wall in ms, verdict, most
     (waiting at once), origin (where, when and on which Python, a sentence), says (the source's

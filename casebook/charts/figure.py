@@ -21,6 +21,7 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from casebook import colours, words
+from casebook.charts.captions import Caption
 from casebook.charts.origins import marked
 from casebook.errors import UsageError
 from casebook.findings.media import FIGURE
@@ -53,7 +54,7 @@ class Chart:
     caption: str
     page_html: str = ""
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+    def _repr_mimebundle_(self, **_: object) -> dict:
         record = {"name": self.name, "html": self.page_html or self.html, "alt": self.alt}
         return {"text/html": self.html, "text/plain": self.alt, FIGURE: record}
 
@@ -61,25 +62,21 @@ class Chart:
 def chart(
     name: str,
     drawings: Sequence[Figure] | Figure,
+    caption: Caption,
     *,
-    title: str,
-    finding: str,
-    reading: str,
-    source: str,
     data: pd.DataFrame,
     alts: Sequence[str] = (),
     key: Sequence[tuple[str, str]] = (),
 ) -> Chart:
     """Put drawings, caption and alternative texts together.
 
-    title, finding (computed from the data), reading (how to read the marks) and source make
-    the caption. data: what is drawn, row by row; the caption ends with a link to it, as CSV, that
-    works wherever the figure is. alts: one alternative text per drawing; by default the finding.
-    key: pairs (svg of the mark, what it means) shown under the drawings.
+    data: what is drawn, row by row; the caption ends with a link to it, as CSV, that works wherever
+    the figure is. alts: one alternative text per drawing; by default title and finding. key: pairs
+    (svg of the mark, what it means) shown under the drawings.
     """
     drawings = [drawings] if isinstance(drawings, Figure) else drawings
-    alts = alts or [f"{title}. {finding}"] * len(drawings)
-    name = slug(name or title)
+    alts = alts or [caption.alt] * len(drawings)
+    name = slug(name or caption.title)
     body = "".join(
         _svg(drawing, alt, f"{name}-{i}" if len(drawings) > 1 else name)
         for i, (drawing, alt) in enumerate(zip(drawings, alts, strict=True))
@@ -89,13 +86,16 @@ def chart(
     if key:
         items = "".join(f"<li>{mark}<span>{escape(text)}</span></li>" for mark, text in key)
         body += f'<ul class="cb-key" aria-label="Key">{items}</ul>'
-    parts = {"title": title.rstrip(".") + ".", "finding": finding, "source": f"{source} {reading}"}
+    parts = {
+        "title": caption.title.rstrip(".") + ".",
+        "finding": caption.finding,
+        "source": f"{caption.source} {caption.reading}",
+    }
     paragraphs = {css: text.strip() for css, text in parts.items() if text.strip()}
-    caption = "".join(f'<p class="cb-{css}">{marked(text)}</p>' for css, text in paragraphs.items())
-    caption += _download(name, data)
+    texts = "".join(f'<p class="cb-{css}">{marked(text)}</p>' for css, text in paragraphs.items())
     html = (
         f'<figure class="cb cb-figure" id="figure-{name}">{colours.style("figure")}{body}'
-        f"<figcaption>{caption}</figcaption></figure>"
+        f"<figcaption>{texts}{_download(name, data)}</figcaption></figure>"
     )
     return Chart(name, html, " ".join(alts), " ".join(paragraphs.values()))
 
@@ -191,8 +191,9 @@ def write(
     coords: str | tuple[str, str] = "axes fraction",
     **options: Any,
 ) -> None:
-    """Write a small text beside a place of the axes, shifted by some points; options: as
-    Axes.annotate.
+    """Write a small text beside a place of the axes, shifted by some points.
+
+    options: as Axes.annotate.
     """
     options |= {"xycoords": coords, "textcoords": "offset points", "fontsize": SMALL}
     axes.annotate(text, place, shift, color=colours.sentinel(colour), **options)
@@ -201,8 +202,9 @@ def write(
 def marks(
     axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, **options: Any
 ) -> None:
-    """Draw a mark at each place, in a colour of colours.COLOURS; options: as Axes.plot, and
-    `source`.
+    """Draw a mark at each place, in a colour of colours.COLOURS.
+
+    options: as Axes.plot, and `source`.
 
     source: of what is marked; a reference mark is half-filled, a published one hollow, all others
     are full.
@@ -231,9 +233,7 @@ def set_ticks(axis: Axis, ticks: int | Sequence[float]) -> None:
 
 
 def decades(low: float, high: float, limit: int) -> list[float]:
-    """Return the labels of a logarithmic scale: 1, 2, 5, 10 …; only powers of ten if there are
-    many.
-    """
+    """Return the labels of a logarithmic scale: 1, 2, 5, 10; powers of ten if there are many."""
     steps = [m * 10.0**e for e in range(-4, 7) for m in (1, 2, 5)]
     ticks = [step for step in steps if low <= step <= high]
     if len(ticks) > limit:
@@ -255,9 +255,7 @@ def wrapped(text: str, width: int) -> str:
 
 
 def _svg(figure: Figure, alt: str, name: str) -> str:
-    """Return the drawing as one inline SVG: themed, with ids of its own, and the same at each
-    build.
-    """
+    """Return the drawing as one inline SVG: themed, with ids of its own, the same at each build."""
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})

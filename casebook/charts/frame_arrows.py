@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from casebook import words
+from casebook.charts.captions import Caption
 from casebook.charts.figure import SMALL, WIDTH, Chart, chart, drawing, place, width_of
 from casebook.charts.origins import origin
 from casebook.charts.series import chart_data, columns
@@ -72,11 +73,13 @@ def frames(
     return chart(
         name,
         _drawing(arrows[:_MOST], sum(arrow.count for arrow in arrows[_MOST:])),
-        title=title,
-        finding=finding,
-        reading="From above in the order of sending, not to scale; at the left the time, in ms; "
-        "grey: about the connection itself.",
-        source=origin(frame),
+        Caption(
+            title,
+            finding=finding,
+            reading="From above in the order of sending, not to scale; at the left the time, in "
+            "ms; grey: about the connection itself.",
+            source=origin(frame),
+        ),
         data=chart_data(frame, "t_s", "sender", "type", "stream", "flags", "length"),
         alts=[f"{title}. {finding} {' '.join(sentences)}"],
     )

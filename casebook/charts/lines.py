@@ -86,8 +86,9 @@ def continued(lines: Sequence[Series]) -> list[tuple[Series, Series]]:
 def _border(
     lines: Sequence[Series], pairs: Sequence[tuple[Series, Series]]
 ) -> tuple[float, float] | None:
-    """Return the last x that was measured here and the first that was not, if the reference machine
-    continues lines that stop here; None if there are no such lines, or they overlap.
+    """Return the last x that was measured here and the first that was not.
+
+    None if the reference machine continues no line that stops here, or overlaps it.
     """
     last_live = max(all_xs([line for line in lines if line.source == words.LIVE]), default=0)
     first_recorded = min(all_xs([recorded for _, recorded in pairs]), default=last_live)
@@ -172,9 +173,7 @@ def draw_law(axes: Axes, law: Callable, xs: Sequence[float], width: float = 1.1)
 
 
 def _draw_border(axes: Axes, last_live: float, first_recorded: float, log: bool) -> None:
-    """Draw a dotted vertical between what was measured here and what the reference machine
-    measured.
-    """
+    """Draw a dotted vertical between what was measured here and on the reference machine."""
     middle = (last_live * first_recorded) ** 0.5 if log else (last_live + first_recorded) / 2
     axes.axvline(middle, color=sentinel("faint"), linewidth=0.9, linestyle=DOTTED)
     for text, side, shift in (("here", "right", -4), ("reference", "left", 4)):

@@ -28,7 +28,7 @@ from casebook.charts.tables import Table
 from casebook.colours import style
 from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
 from casebook.findings.media import FIGURE
-from casebook.laboratory import measurements
+from casebook.laboratory.experiment import Asked, Experiment
 from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
 
@@ -41,8 +41,10 @@ _PRINTED = "printed.txt"
 
 @dataclass(frozen=True)
 class Listing(Table):
-    """Code with its caption. html: for a page, in its colours. text: the same for a terminal, with
-    `>` before each marked line. path, first, last: the lines of a file that are quoted.
+    """Code with its caption.
+
+    html: for a page, in its colours. text: the same for a terminal, with `>` before each marked
+    line. path, first, last: the lines of a file that are quoted.
     """
 
     path: str = ""
@@ -56,9 +58,9 @@ class Printed(Listing):
 
     name: str = ""
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+    def _repr_mimebundle_(self, **_: object) -> dict:
         record = {"name": self.name, "html": self.html, "alt": self.text}
-        return super()._repr_mimebundle_(include, exclude) | {FIGURE: record}
+        return super()._repr_mimebundle_() | {FIGURE: record}
 
 
 def client(name: str, beside: str = "") -> Listing:
@@ -117,8 +119,9 @@ def source(
         )
         return _listing([], "none.py", f"Not shown here, {definition}: {reason}.")
     parameters = (module, name, lines)
-    key = measurements.key_of([Path(__file__)], environment.stack, *parameters)
-    place = measurements.stored_or_new(key, lambda: _quoted(environment, *parameters)[0])
+    place = _QUOTED.first_answer(
+        [environment.stack], {"module": module, "name": name, "lines": lines}
+    ).answer
     caption = f"{place['version']}: {place['path']}, lines {place['first']} to {place['last']}."
     if environments.is_another_machine():  # its file says where, and holds nobody else's code
         chosen, caption = [], f"Not shown in the book of a machine file. {caption}"
@@ -129,11 +132,26 @@ def source(
     return replace(listing, path=place["path"], first=place["first"], last=place["last"])
 
 
+def _place_of(environment: Environment, parameters: Asked) -> dict[str, Any]:
+    return _quoted(environment, **parameters)[0]
+
+
+#: Where a quotation stands: an experiment, so that the book of a machine file can say it.
+_QUOTED = Experiment(
+    Path(__file__),
+    lambda _, place: place,
+    ask=_place_of,
+    form=lambda of, parameters, _: (*of, *parameters.values()),
+)
+
+
 def _quoted(
     environment: Environment, module: str, name: str, lines: tuple[int, int] | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return what an installed package says: its version, the file's path in it and the numbers of
-    the first and the last line; and these lines. Raises UsageError as `source`.
+    """Return the place of some lines of an installed package, and the lines.
+
+    The place is its version, the file's path in it and the numbers of the first and the last line.
+    Raises UsageError as `source`.
     """
     folder, path = _file_of(environment, module)
     shown_path = path.relative_to(folder)
@@ -219,8 +237,10 @@ def _file_of(environment: Environment, module: str) -> tuple[Path, Path]:
 
 
 def files_of(environment: Environment, names: Iterable[str]) -> dict[str, tuple[list[str], str]]:
-    """Read files as a stack's packages have them: by their names on its search path
-    ("urllib3/util/wait.py"), their lines and their distribution ("urllib3 2.8.0").
+    """Read files as a stack's packages have them.
+
+    Returns, by their names on its search path ("urllib3/util/wait.py"), their lines and their
+    distribution ("urllib3 2.8.0").
 
     Missing files are left out; in the book of a machine file, all are: it holds nobody else's code.
     """
@@ -237,8 +257,9 @@ def files_of(environment: Environment, names: Iterable[str]) -> dict[str, tuple[
 
 
 def _definition(code: list[str], name: str) -> tuple[int, list[str]]:
-    """Return the number of the first line of `Class.method` in a file, and its lines; none if
-    missing.
+    """Return the number of the first line of `Class.method` in a file, and its lines.
+
+    None if it is missing.
 
     It goes by the indentation: today's parser does not read Python 2.
     """

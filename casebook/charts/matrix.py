@@ -7,6 +7,7 @@ import pandas as pd
 from casebook import stacks, words
 from casebook.cases.fetching.analysis import BETWEEN, CONCURRENT, SERIAL, verdict_of
 from casebook.charts import tables
+from casebook.charts.captions import Caption
 from casebook.charts.figure import Chart, slug
 from casebook.charts.multiples import stages_named
 from casebook.charts.origins import origin
@@ -32,8 +33,7 @@ def verdict_matrix(
     title: str = "Verdicts by stage and Python",
     name: str = "",
 ) -> Chart:
-    """Show a row per stage, a column per Python: verdict, effective concurrency, what was
-    published.
+    """Show a row per stage, a column per Python: verdict, concurrency, what was published.
 
     frame: runs (stack, n, effective_concurrency, verdict, source, measured_at) over HTTPS; a
     verdict is that of the best repeat at the largest n. published: published.verdicts(), with
@@ -60,10 +60,10 @@ def verdict_matrix(
     finding = _finding(verdicts, publications)
     source = origin([frame] if published is None else [frame, published])
     source += " “At a time”: the effective concurrency, n × delay / wall time."
+    caption = Caption(title, finding, source=source)
     titles = ["stage", *map(words.python_label, pythons)]
-    html_table = tables.table(title, titles, rows, finding=finding, source=source, kind="matrix")
-    alt = f"{title}. {finding}"
-    return Chart(slug(name or title), html_table.html, alt, f"{alt} {source}")
+    html_table = tables.table(caption, titles, rows, kind="matrix")
+    return Chart(slug(name or title), html_table.html, caption.alt, f"{caption.alt} {source}")
 
 
 def _cell(runs: pd.DataFrame, publication: str | None, by_hand: bool) -> str:
@@ -101,9 +101,7 @@ def _mark(verdict: str) -> str:
 
 
 def _finding(verdicts: dict[str, str], publications: dict[str, str]) -> str:
-    """Count the stacks that are not concurrent, name them, and count the verdicts that are as
-    published.
-    """
+    """Count and name the stacks that are not concurrent, and count the verdicts as published."""
     exceptions = {stack: verdict for stack, verdict in verdicts.items() if verdict != CONCURRENT}
     text = f"{len(verdicts) - len(exceptions)} of {len(verdicts)} stacks are concurrent"
     for verdict in dict.fromkeys(exceptions.values()):

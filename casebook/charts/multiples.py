@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 
 from casebook import words
 from casebook.cases.fetching.analysis import SERIAL, verdicts
+from casebook.charts.captions import Caption
 from casebook.charts.figure import TEXT, WIDTH, Chart, chart, drawing, place, write
 from casebook.charts.lines import all_xs, draw, draw_law, set_axes
 from casebook.charts.origins import origin
@@ -27,7 +28,7 @@ _LEFT, _RIGHT, _GAP = 24, 4, 14
 #: From one label to the next, and from a panel's edge to the first one.
 _LINE, _EDGE = 11.5, 4
 #: One delay for all requests, and one for each of n.
-_LAWS = (lambda n: 1.0, float)
+_LAWS = (lambda _: 1.0, float)
 
 
 def stages(
@@ -61,15 +62,17 @@ def stages(
     return chart(
         name,
         _drawing(panels, ours, log),
-        title=title,
-        finding=_finding(ours, theirs, list(panels)),
-        reading=reading(
-            "A line for each stage through the medians, a dot for each run",
-            all_series,
-            f"dotted: one delay ({delays}), and one delay for each request",
-            "both axes logarithmic" * log,
+        Caption(
+            title,
+            finding=_finding(ours, theirs, list(panels)),
+            reading=reading(
+                "A line for each stage through the medians, a dot for each run",
+                all_series,
+                f"dotted: one delay ({delays}), and one delay for each request",
+                "both axes logarithmic" * log,
+            ),
+            source=origin(frames),
         ),
-        source=origin(frames),
         data=chart_data(pd.concat(frames), "stack", "scheme", "n", "delay_s", "wall_s", "verdict"),
     )
 

@@ -16,6 +16,7 @@ from casebook.cases.bookstore.timed_visits import VISITS
 from casebook.cases.certificates.loading import LOADS
 from casebook.cases.fetching.run_record import RUNS
 from casebook.charts import figure as page
+from casebook.charts.captions import Caption
 from casebook.charts.dots import MARKERS, drawing
 from casebook.charts.figure import Chart, key_mark
 from casebook.charts.series import SPARE, Part
@@ -145,12 +146,14 @@ def _chart(case: _Case, parts: Sequence[Part]) -> Chart:
     return page.chart(
         case.name,
         drawing(parts, labels, {}, f"{case.quantity}, {case.unit}", log),
-        title=case.title,
-        finding=finding,
-        reading=f"{reading}{', on a logarithmic scale' * log}.",
-        source="Filled: measured where this book was made. Half-filled: from the machine's file.",
+        Caption(
+            case.title,
+            finding=finding,
+            reading=f"{reading}{', on a logarithmic scale' * log}.",
+            source="Filled: measured where this book was made. "
+            "Half-filled: from the machine's file.",
+        ),
         data=pd.concat(frames, ignore_index=True),
-        alts=[f"{case.title}. {finding}"],
         key=key,
     )
 

@@ -83,8 +83,9 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
 
 
 def marked(source: str) -> str:
-    """Return a caption's source as HTML, with a <span> around the usual sentence (measured here and
-    now), which a page may leave out (book/_static/casebook.js).
+    """Return a caption's source as HTML, with a <span> around the usual sentence.
+
+    That says "measured here and now"; a page may leave it out (book/_static/casebook.js).
     """
     return re.sub(r"Measured on this machine[^.]*\.", r'<span class="cb-live">\g<0></span>',
                   escape(source), count=1)  # fmt: skip

@@ -10,6 +10,7 @@ from matplotlib.ticker import NullLocator
 
 from casebook import words
 from casebook.charts import figure as page
+from casebook.charts.captions import Caption
 from casebook.charts.dots import MARKERS
 from casebook.charts.figure import WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
@@ -46,9 +47,7 @@ class _Loss:
         return int((~rows["is_again"].astype(bool)).sum())
 
     def readable(self) -> tuple[list[float], list[float]]:
-        """Return how many bytes the receiver has without a gap, as a curve over the time of
-        sending.
-        """
+        """Return how many bytes the receiver has without a gap, over the time of sending."""
         end_of: dict[int, int] = {}
         readable = int(self.packets["seq"].min())
         times, levels = [float(self.packets["ms"].iloc[0])], [readable]
@@ -83,13 +82,14 @@ def packets(
     return page.chart(
         name,
         _drawing(losses),
-        title=title,
-        finding=finding,
-        reading="Upwards: bytes, in the order in which they belong. Each dot is a packet as its "
-        "server sends it; below the line is what the client can read.",
-        source=origin(sent),
+        Caption(
+            title,
+            finding=finding,
+            reading="Upwards: bytes, in the order in which they belong. Each dot is a packet as "
+            "its server sends it; below the line is what the client can read.",
+            source=origin(sent),
+        ),
         data=chart_data(sent, *listed(by), *_NEEDED),
-        alts=[f"{title}. {finding}"],
         key=[
             (key_mark(MARKERS["D"], "stall"), "lost"),
             (key_mark(MARKERS["^"], "ink"), "the same data once more"),

@@ -36,10 +36,12 @@ class Part:
 
     @property
     def source(self) -> str:
+        """Return where its runs came from: "live", "reference" or "published"."""
         return self.rows["source"].iloc[0]
 
     @property
     def label(self) -> str:
+        """Return its name, with its source if that is not the usual one."""
         return self.name if self.source == words.LIVE else f"{self.name}, {self.source}"
 
 
@@ -55,6 +57,7 @@ class Point:
 
     @classmethod
     def from_runs(cls, part: Part, runs: pd.Series) -> "Point":
+        """Return the point of some runs of a part."""
         numbers = map(float, (runs.median(), runs.min(), runs.max()))
         return cls(part.label, part.source == words.PUBLISHED, *numbers)
 
@@ -75,6 +78,7 @@ class Quantity:
 
     @property
     def title(self) -> str:
+        """Return its name and its unit, for an axis."""
         return f"{self.name}, {self.unit}" if self.unit else self.name
 
     def amount(self, point: Point) -> str:
@@ -82,8 +86,10 @@ class Quantity:
         return words.amount(point.middle, self.unit)
 
     def describe_all(self, points: Sequence[Point], prefix: str = "") -> str:
-        """Return every median, and how far they lie apart if it is half as much again or more:
-        "At n = 10, wall time: A 1.05 s (1.02–1.20); B 10.7 s. The most, B: 10 times as long as A."
+        """Return every median in words, and how many times as long the most is as the least.
+
+        The latter if it is half as much again or more: "At n = 10, wall time: A 1.05 s (1.02–1.20);
+        B 10.7 s. The most, B: 10 times as long as A."
 
         prefix: the beginning of the sentence, "At n = 10, ".
         """
@@ -95,8 +101,9 @@ class Quantity:
         return f"{text} The most, {order[-1].label}: {times} as {order[0].label}."
 
     def describe_range(self, points: Sequence[Point], prefix: str = "") -> str:
-        """Return the least and the most: "At n = 10, wall time: 1.05 s (A) to 10.7 s (B), 10 times
-        as long." A single point is described as in `describe_all`.
+        """Return the least and the most in words; a single point is described as in `describe_all`.
+
+        Such as "At n = 10, wall time: 1.05 s (A) to 10.7 s (B), 10 times as long."
         """
         order = ranked(points)
         if len(order) < 2:
@@ -130,10 +137,12 @@ class Series(Part):
 
     @property
     def xs(self) -> list[float]:
+        """Return where it has points."""
         return list(self.points)
 
     @property
     def medians(self) -> list[float]:
+        """Return the medians at `xs`."""
         return [point.middle for point in self.points.values()]
 
 
@@ -180,17 +189,16 @@ def usable(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
 
 
 def chart_data(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
-    """Return the columns of a frame that a chart draws, and those that say what a row is and its
-    source.
-    """
+    """Return the columns of a frame that a chart draws, and those that name rows and sources."""
     frame = _in_megabytes(frame)
     order = dict.fromkeys([*names, *_IDENTIFYING])
     return frame[[column for column in order if column in frame]]
 
 
 def _in_megabytes(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with `peak_mb` in millions of bytes, if it has `peak_rss_kib`, of 1,024
-    each.
+    """Return the frame with `peak_mb` in millions of bytes, if it has `peak_rss_kib`.
+
+    A KiB has 1,024 of them.
     """
     if "peak_rss_kib" in frame and "peak_mb" not in frame:
         return frame.assign(peak_mb=frame["peak_rss_kib"] * 1024 / 1e6)
@@ -343,8 +351,9 @@ def _stack_words(stack: str, client: str, clients_shown: set, client_is_named: b
 
 
 def _colour_of(first: pd.Series, by: Sequence[str]) -> str:
-    """Return the colour of a part, or the name that a spare one is derived from
-    (colours.colour_of).
+    """Return the colour of a part, or the name that a spare one is derived from.
+
+    See colours.colour_of.
     """
     choice = first.get("colour")
     if isinstance(choice, str) and choice:

@@ -55,7 +55,7 @@ class ProfilePage:
     profile: Observation
     title: str
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict:
+    def _repr_mimebundle_(self, **_: object) -> dict:
         name, title = self.profile.stack, html.escape(self.title)
         if build.in_build():
             body = f'<p><a href="../profiles/{name}.html">{title}: open in SnakeViz</a></p>'
@@ -118,7 +118,7 @@ def page_html(profile: Path | Observation, title: str, top: str = "") -> str:
     }
     text = page.decode()
     for pattern, replacement in (changes | INSIDE).items():
-        function = replacement if callable(replacement) else lambda match, fixed=replacement: fixed
+        function = replacement if callable(replacement) else lambda _, fixed=replacement: fixed
         text, count = re.subn(pattern, function, text, flags=re.S)
         if count == 0:
             raise BookFailed(
@@ -129,8 +129,9 @@ def page_html(profile: Path | Observation, title: str, top: str = "") -> str:
 
 
 def way_to_the_time(stats: Any) -> list[Line]:
-    """Return the function with the longest own time, its caller, and so on up to where the time is
-    held: as far as most of a function's time came from one caller. stats: pstats.Stats.
+    """Return the function with the longest own time, its caller, and so on to the holder.
+
+    It goes as far as most of a function's time came from one caller. stats: pstats.Stats.
     """
     lines = stats.stats
     chain = [max(lines, key=lambda line: lines[line][2])]

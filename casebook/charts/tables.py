@@ -11,6 +11,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from casebook import words
+from casebook.charts.captions import Caption
 from casebook.charts.origins import marked, origin
 from casebook.colours import style
 from casebook.errors import UsageError
@@ -62,7 +63,7 @@ class Table:
     html: str
     text: str
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+    def _repr_mimebundle_(self, **_: object) -> dict:
         return {"text/html": self.html, "text/plain": self.text}
 
 
@@ -72,8 +73,10 @@ def code(text: str) -> str:
 
 
 def breakable(text: str) -> str:
-    """Return text as HTML in which a page may break paths and dotted names after their separators,
-    and a long name before its last hump: else it pushes the columns beside it out of a narrow page.
+    """Return text as HTML in which a page may break paths, dotted names and long names.
+
+    Paths and dotted names break after their separators, a long name before its last hump: else it
+    pushes the columns beside it out of a narrow page.
     """
     html = re.sub(r"(?<=\w)([./_:(])(?=[^\W\d])", r"\1<wbr>", escape(text))
     return re.sub(r"(?<=[A-Za-z]{6})(?=[A-Z][a-z]{4})", "<wbr>", html)  # PyOpenSSL|Context
@@ -125,7 +128,7 @@ def show(
         source = f"{source} In all rows: {', '.join(settings)}.".strip()
     columns = [name for name in frame if name not in shared]
     return table(
-        caption,
+        Caption(caption, source=source),
         [titles[name] for name in columns],
         zip(*([breakable(text) for text in texts[name]] for name in columns), strict=True),
         numbers=[
@@ -133,13 +136,13 @@ def show(
             for i, name in enumerate(columns)
             if is_numeric_dtype(frame[name]) or all(map(_CALLS.fullmatch, texts[name]))
         ],
-        source=source,
     )
 
 
 def _agreed(columns: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the columns of settings, not of results, that are the same in each of several rows:
-    the caption states them once.
+    """Return the columns of settings, not of results, that are the same in each of several rows.
+
+    The caption states them once.
     """
     return [
         name
@@ -152,19 +155,17 @@ def _agreed(columns: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def table(
-    caption: str,
+    caption: Caption,
     titles: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
     numbers: Collection[int] = (),
-    finding: str = "",
-    source: str = "",
     kind: str = "",
 ) -> Table:
     """Make a table of finished cells (HTML) in its scroll box, the first of each row its header.
 
-    numbers: positions of the columns of numbers. finding, source: what the caption says after
-    the title. kind: a section of style.css besides that of tables, and a class as well.
+    numbers: positions of the columns of numbers. kind: a section of style.css besides that of
+    tables, and a class as well.
 
     If the columns are too wide for a phone, or for a box on one, each row is a card there. Else
     a reader would have to find out that there is more to the right, and it may be what matters.
@@ -194,11 +195,12 @@ def table(
         body += f"<tr>{''.join(cells)}</tr>"
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in texts]
-    title = escape(caption.rstrip("."))
+    title = escape(caption.title.rstrip("."))
     stop = "" if title.endswith("?") else "."
     figcaption = f'<span class="cb-title" aria-hidden="true">{title}{stop}</span>'
-    figcaption += f" {escape(finding)}" if finding else ""
-    figcaption += f' <span class="cb-source">{marked(source)}</span>' if source else ""
+    figcaption += f" {escape(caption.finding)}" if caption.finding else ""
+    if caption.source:
+        figcaption += f' <span class="cb-source">{marked(caption.source)}</span>'
     html = (
         f'<figure class="cb cb-table {f"cb-{kind}" if kind else f"{room}{dense}"}">'
         f"{style('table', kind)}"
@@ -207,12 +209,13 @@ def table(
         + "".join(f'<th scope="col"{c}>{breakable(text)}</th>' for c, text in head)
         + f"</tr></thead><tbody>{body}</tbody></table></div></figure>"
     )
-    return Table(html, "\n".join([caption, *lines, *([source] if source else [])]))
+    return Table(html, "\n".join([caption.title, *lines, *filter(None, [caption.source])]))
 
 
 def _telling_apart(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many of the first columns it takes to tell the rows apart, and so to head a card;
-    one if it would take all of them.
+    """Return how many of the first columns it takes to tell the rows apart, and so to head a card.
+
+    One if it would take all of them.
     """
     columns = len(rows[0]) if rows else 1
     for names in range(1, columns - 1):
@@ -224,8 +227,10 @@ def _telling_apart(rows: Sequence[Sequence[str]]) -> int:
 def _least_px(
     titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[int]
 ) -> float:
-    """Estimate the least width of a table on a phone: in each column, the longest piece of text in
-    which a line cannot break. (A number stays in one line.)
+    """Estimate the least width of a table on a phone.
+
+    In each column, that is the longest piece of text in which a line cannot break. (A number stays
+    in one line.)
     """
     heads = (re.split(r"\s|<wbr>", breakable(title)) for title in titles)
     widths = [_BOLD_PX * max(map(len, pieces)) for pieces in heads]

@@ -19,6 +19,7 @@ from matplotlib.ticker import NullLocator
 from casebook import words
 from casebook.cases.fetching import phases
 from casebook.charts import figure as page
+from casebook.charts.captions import Caption
 from casebook.charts.figure import Chart, key_mark, level_axis, place, write
 from casebook.charts.origins import origin_of
 from casebook.charts.series import columns
@@ -57,8 +58,7 @@ HELD = "kept waiting"
 def timeline(
     observations: Any, *, title: str = "Where the time of each request goes", name: str = ""
 ) -> Chart:
-    """Draw requests as rows, their parts as bars over time; below, the heartbeats of the event
-    loop.
+    """Draw requests as rows, their parts as bars over time; below, the event loop's heartbeats.
 
     observations: one Observation (kind `timeline`), several, or {label: Observation}; each has
     .frame (page, event, start_s, end_s), .heartbeats (seconds), .delay_s, .stack, .source and
@@ -86,10 +86,12 @@ def timeline(
     chart = page.chart(
         name,
         [_drawing(timeline, end_s, width) for timeline in timelines],
-        title=title,
-        finding=" ".join(alts),
-        reading=reading,
-        source=origin_of(*observations.values()),
+        Caption(
+            title,
+            finding=" ".join(alts),
+            reading=reading,
+            source=origin_of(*observations.values()),
+        ),
         data=pd.concat([timeline.frame.assign(shown=timeline.label) for timeline in timelines]),
         alts=alts,
         key=key,
@@ -117,9 +119,11 @@ class _Timeline:
         self.pauses = stalls(self.beats, self.end_s)
 
     def panel(self, end_s: float) -> dict:
-        """Return the input of explorer.js: label, delay (of the server), end (of the axis), stall
-        (the least gap that counts), rows (as fetching.phases.of_requests returns them), loop
-        (whether there is an event loop) and beats, all times in ms.
+        """Return the input of explorer.js for one timeline, all times in ms.
+
+        Keys: label, delay (of the server), end (of the axis), stall (the least gap that counts),
+        rows (as fetching.phases.of_requests returns them), loop (whether there is an event loop)
+        and beats.
         """
         return {
             "label": self.label,
@@ -149,8 +153,7 @@ class _Timeline:
 
 
 def stalls(heartbeats: Sequence[float], end_s: float, stall_s: float = STALL_S) -> list:
-    """Return the pauses (start_s, end_s) of at least stall_s without a heartbeat, from 0 to the
-    end.
+    """Return the pauses (start_s, end_s) without a heartbeat of at least stall_s, up to the end.
 
     The first heartbeat is that of the start: without any, there is no loop to be blocked.
     """

@@ -6,6 +6,7 @@ from html import escape
 import pandas as pd
 
 from casebook import words
+from casebook.charts.captions import Caption
 from casebook.charts.figure import slug
 from casebook.charts.listings import Listing
 from casebook.charts.origins import marked, origin, origin_of
@@ -40,11 +41,10 @@ def profile_rows(observation) -> Table:
         for row in frame.head(_MOST).itertuples()
     ]
     return table(
-        f"Profile of {label}: the largest cumulative times",
+        Caption(f"Profile of {label}: the largest cumulative times", source=source),
         ("where", "calls", "own time, s", "cumulative time, s"),
         rows,
         numbers=(1, 2, 3),
-        source=source,
     )
 
 
@@ -73,10 +73,12 @@ def provenance(
         for name in names
     ]
     return table(
-        caption or f"Who is behind each name, {label}",
+        Caption(
+            caption or f"Who is behind each name, {label}",
+            source=f"{source} ▲ marks a change from one column to the next.".strip(),
+        ),
         ("name", *steps),
         rows,
-        source=f"{source} ▲ marks a change from one column to the next.".strip(),
     )
 
 

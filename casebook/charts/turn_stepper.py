@@ -204,6 +204,7 @@ class _Run:
 
     def as_data(self) -> dict[str, Any]:
         """Return the input of turn_stepper.js: the steps, with the state and the place of each row.
+
         The last one also says how long all of them took.
         """
         steps = [
@@ -246,9 +247,7 @@ class _Run:
         )
 
     def _bars(self, row: int, end_s: float) -> str:
-        """Draw the turns of a row along the scale of time, and its waits during the turns of
-        others.
-        """
+        """Draw the turns of a row along the scale of time, and its waits during others' turns."""
         bars = []
         for turn in self.turns.itertuples():
             does = self._bar_state(row, turn)
@@ -260,8 +259,9 @@ class _Run:
         return "".join(bars)
 
     def _bar_state(self, row: int, turn: Any) -> str:
-        """Return what a turn is in a row: the row's own, or a wait during another's; "" for
-        neither.
+        """Return what a turn is in a row: the row's own, or a wait during another's.
+
+        Empty for neither.
         """
         if turn.greenlet == row:
             return "own" if turn.does == KEEPS and not self.has_loop else str(turn.does)
@@ -274,8 +274,9 @@ class _Run:
 
 
 def _code(observation: Observation, turns: pd.DataFrame) -> list[list[str]]:
-    """Return [place, code of the line] of each turn, as the stack's packages have it, if they are
-    here.
+    """Return [place, code of the line] of each turn, as the stack's packages have it.
+
+    Empty if they are not here.
 
     Of a run, only file and line are stored.
     """

@@ -61,8 +61,9 @@ def _reader_has_left() -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command and return the exit status: 0, 1 (it failed), 2 (wrong usage) or 3 (a
-    submission was not graded completely).
+    """Run one command and return the exit status.
+
+    It is 0, 1 (it failed), 2 (wrong usage) or 3 (a submission was not graded completely).
 
     As in a shell: 130 after Ctrl-C, 141 if nobody reads the output to its end (`| head`).
     """

@@ -33,7 +33,7 @@ _SIGNS = {HOLDS: "✓", UNDECIDED: "?", OTHERWISE: "✗", NOT_HERE: "–"}
 _GLUED = "application/papermill.record/"
 
 
-def claim(
+def claim(  # noqa: PLR0913 - a chapter's call, each keyword about the finding
     id: str, statement: str, value: Any, holds: bool | None = None, unit: str = "",
     runs: Any = None, column: str = "wall_s", stack: str = "", not_here: str = "",
     also: Sequence[Decision] = (), on: str = "",
@@ -83,7 +83,7 @@ def _of_value(id: str, statement: str, value: Any, outcome: str) -> dict[str, An
     if isinstance(value, Decision):
         if outcome == HOLDS and value.says_more:
             statement = _with_interval(statement, value)
-        rounds = vars(Rounds.of(value))
+        rounds = vars(Rounds.from_decision(value))
         value = rounds["value"]
     if value is not None or outcome != NOT_HERE:
         value = plain(value, f"claim {id}")
@@ -95,7 +95,8 @@ def _decided(decisions: Sequence[Decision], outcome: str) -> Rounds | None:
     if outcome == HOLDS:
         return None
     return next(
-        (Rounds.of(decision) for decision in decisions if decision.outcome == outcome), None
+        (Rounds.from_decision(decision) for decision in decisions if decision.outcome == outcome),
+        None,
     )
 
 
@@ -159,7 +160,7 @@ def _attempts(finding: Finding, value: Any, decisions: Sequence[Decision]) -> li
     if finding.outcome == NOT_HERE or not any(decision.first for decision in decisions):
         return []
     both = Attempt(finding.outcome, finding.value, finding.interval, finding.n)
-    first = Rounds.of(value.first or value) if isinstance(value, Decision) else both
+    first = Rounds.from_decision(value.first or value) if isinstance(value, Decision) else both
     return [Attempt(OTHERWISE, first.value, first.interval, first.n), both]
 
 

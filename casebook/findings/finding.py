@@ -34,7 +34,7 @@ class Rounds:
     window: str
 
     @classmethod
-    def of(cls, decision: Decision) -> "Rounds":
+    def from_decision(cls, decision: Decision) -> "Rounds":
         """Return the rounds of a decision."""
         value, *bounds = (
             None if math.isnan(number) else number
@@ -111,11 +111,11 @@ class Finding:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Finding":
         """Read a finding as `as_json` writes it; a field that is missing has its default."""
-        known = {f.name: record[f.name] for f in fields(cls) if f.name in record}
-        if known.get("decided"):
-            known["decided"] = Rounds(**known["decided"])
-        known["attempts"] = [Attempt(**attempt) for attempt in known.get("attempts") or ()]
-        return cls(**known)
+        values = {f.name: record[f.name] for f in fields(cls) if f.name in record}
+        if values.get("decided"):
+            values["decided"] = Rounds(**values["decided"])
+        values["attempts"] = [Attempt(**attempt) for attempt in values.get("attempts") or ()]
+        return cls(**values)
 
     def figure(self, is_known: bool = False) -> str:
         """Return what the finding came to, for a sentence that rests on it.
@@ -140,8 +140,8 @@ class Finding:
             interval = f"{rounds.n} rounds are too few to say"
             if rounds.interval:
                 interval = "{:.3g} to {:.3g} in {} rounds".format(*rounds.interval, rounds.n)
-            own = (self.value, self.n, self.interval, self.window)
-            if (rounds.value, rounds.n, rounds.interval, rounds.window) != own:
+            shown = (self.value, self.n, self.interval, self.window)
+            if (rounds.value, rounds.n, rounds.interval, rounds.window) != shown:
                 interval = f"of what it rests on, one figure is {rounds.value:.3g}, {interval}"
             parts = [interval, f"asked: {rounds.window}"]
         if self.attempts:

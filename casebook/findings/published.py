@@ -129,8 +129,9 @@ def series(*ids: str) -> pd.DataFrame:
 
 
 def verdicts() -> pd.DataFrame:
-    """Return the published verdicts: columns id, stack, published (slow, fast), source,
-    published_in.
+    """Return the published verdicts, a row each.
+
+    Columns: id, stack, published (slow, fast), source, published_in.
     """
     frame = load()
     frame = frame[frame["metric"] == "verdict"]
@@ -139,8 +140,10 @@ def verdicts() -> pd.DataFrame:
 
 
 def profile_lines(beginning: str) -> pd.DataFrame:
-    """Return the lines of a published profile, as they were printed: calls ("30/1"), tottime_s,
-    cumtime_s (NaN if the row of data/published.csv has none), function, source, published_in.
+    """Return the lines of a published profile, as they were printed.
+
+    Columns: calls ("30/1"), tottime_s, cumtime_s (NaN if the row of data/published.csv has none),
+    function, source, published_in.
 
     beginning: of the ids, such as "threads-true". Raises UsageError if there are none.
     """
@@ -184,7 +187,7 @@ def agrees(published: float | str, result: Any) -> bool:
     return low * (1 - TOLERANCE) <= result <= high * (1 + TOLERANCE)
 
 
-def compare(
+def compare(  # noqa: PLR0913 - a chapter's call, each keyword about the comparison
     id: str, measured: Any = None, outcome: str = "", why: str = "", runs: object = None,
     finding: bool | None = None, delays: int = 0,
 ) -> None:  # fmt: skip
@@ -228,9 +231,7 @@ def _stacks(frame: pd.DataFrame) -> pd.Series:
 
 
 def _explained(published: pd.Series, outcome: str, reason: str) -> str:
-    """Return why a comparison came out so. Raises UsageError if the reason is needed and
-    missing.
-    """
+    """Return why a comparison came out so. Raises UsageError if a reason is needed and missing."""
     if outcome not in OUTCOMES:
         raise UsageError(
             f"comparison {published['id']}: {outcome!r} is none of {', '.join(OUTCOMES)}"
@@ -323,16 +324,16 @@ def described(published: Mapping[str, Any]) -> str:
 
 
 def _show(comparison: Comparison, published: pd.Series) -> None:
-    measured = comparison.measured_text
+    ours = comparison.measured_text
     recorded = comparison.source == words.REFERENCE
     Sentence(
         kind="published",
         id=comparison.id,
         text=f"{described(published)}: published {comparison.published}, "
-        + (f"here {measured}" if measured else "nothing here"),
+        + (f"here {ours}" if ours else "nothing here"),
         sign=OUTCOMES[comparison.outcome],
         outcome=comparison.outcome,
-        origin=origin(recorded, 1) if measured else "",
+        origin=origin(recorded, 1) if ours else "",
         details="ours was recorded" if recorded else "ours was measured here",
         remark=comparison.why,
     ).show(COMPARISON, asdict(comparison))

@@ -119,8 +119,9 @@ def _packages(name: str) -> tuple[str, ...]:
 
 
 def wider(sentence: str, names: Iterable[str]) -> list[str]:
-    """Return the layers of which a sentence says more than its findings were measured on: it
-    neither names an implementation, nor rests on two of them.
+    """Return the layers that a sentence says more of than its findings were measured on.
+
+    It neither names an implementation of such a layer, nor rests on two of them.
 
     names: the stacks of each finding that it rests on, as in its record.
     """

@@ -47,6 +47,7 @@ class Sentence:
 
     @property
     def html(self) -> str:
+        """Return the sentence with its mark, as a paragraph."""
         anchor = escape(f"{self.kind}-{self.id}")
         on_a_page, in_a_notebook = _LEDGERS[self.kind]
         ledger = on_a_page if build.in_build() else in_a_notebook

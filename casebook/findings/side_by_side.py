@@ -55,8 +55,10 @@ _LINK = re.compile(r'#claim-([a-z0-9-]+)\s+"([^"]+)"\)')
 
 @dataclass(frozen=True)
 class Row:
-    """One finding on several machines. statement: its sentence, or its id if no machine has one.
-    by_machine: what came out, None where a machine has none. rank: how they differ.
+    """One finding on several machines.
+
+    statement: its sentence, or its id if no machine has one. by_machine: what came out, None where
+    a machine has none. rank: how they differ.
     """
 
     id: str
@@ -261,8 +263,9 @@ def unsteady(machines: Sequence[Machine]) -> list[str]:
 
 
 def verdicts(machines: Sequence[Machine]) -> pd.DataFrame:
-    """Return the verdict of each way to fetch, by the code of today: index (stack, client, scheme),
-    a column for each machine's name, None if it has no such run; those that differ first.
+    """Return the verdict of each way to fetch, by the code of today; those that differ first.
+
+    Index (stack, client, scheme), a column for each machine's name, None if it has no such run.
     """
     columns = {
         machine.name: _verdicts(elsewhere.of_machine(machine, run_record.RUNS))

@@ -75,16 +75,16 @@ def of_machine(machine: machine_files.Machine, kind: Kind) -> pd.DataFrame:
     records = []
     for answer in machine.answers:
         for row in kind.of_answer(answer):
-            if _is_row(row, kind) and row.get("stack") in of_stacks:
+            if is_plain(row, kind.numbers, kind.parts) and row.get("stack") in of_stacks:
                 records.append(row | {"source": REFERENCE, "instead": ""})
     return pd.DataFrame(records)
 
 
-def _is_row(row: dict[str, Any], kind: Kind) -> bool:
-    """Check whether the numbers of a row are finite, and all its other values plain."""
-    if not all(machine_files.is_number(row.get(name)) for name in kind.numbers):
+def is_plain(row: dict[str, Any], numbers: Collection[str], parts: Collection[str] = ()) -> bool:
+    """Check whether the numbers of a row are finite, and all its values but its parts plain."""
+    if not all(machine_files.is_number(row.get(name)) for name in numbers):
         return False
-    plain, may_differ = (str, int, float, bool, type(None)), {"asked", *kind.parts}
+    plain, may_differ = (str, int, float, bool, type(None)), {"asked", *parts}
     return all(isinstance(value, plain) for name, value in row.items() if name not in may_differ)
 
 
@@ -95,7 +95,7 @@ def plain_rows(answer: dict[str, Any], having: Collection[str]) -> list[dict[str
         answer: of a machine file.
         having: columns by which rows of this kind are known; rows without them are left out.
     """
-    records = answer.get("rows")
+    records = measurements.answer_in(answer).get("rows")
     if not isinstance(records, list):
         return []
     provenance = {name: answer.get(name) for name in ("measured_at", *measurements.COLUMNS)}

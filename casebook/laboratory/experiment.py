@@ -10,7 +10,7 @@ to standard output; it runs with the Python and the packages of a stack. The ans
 What follows from it, `figures` says, each time that it is read.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -19,17 +19,51 @@ from typing import Any
 import pandas as pd
 
 from casebook import build, stacks
-from casebook.errors import EnvironmentFailed, MissingInterpreter
-from casebook.laboratory import lots, machine_files, measurements, rounds, scripts
+from casebook.errors import CasebookError, EnvironmentFailed, MissingInterpreter
+from casebook.laboratory import lots, measurements, reference, rounds, scripts
 from casebook.laboratory.progress import Progress
-from casebook.laboratory.reference import NAME, unlikeness
 from casebook.laboratory.rounds import as_list, in_turns
 from casebook.stacks import Stack, digests, environments
 from casebook.stacks.environments import Environment
-from casebook.words import LIVE, ON, REFERENCE
+from casebook.words import LIVE, REFERENCE
 
 #: What is asked of the script, by name, in values that JSON knows.
 Asked = Mapping[str, Any]
+
+#: What each row of an experiment says of how its answer came about.
+PROVENANCE = ("source", "instead", "measured_at", *measurements.COLUMNS)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One answer, and how it came about.
+
+    Parameters:
+        stacks: those that were asked.
+        parameters: what was asked; of a stand-in, what the other machine was asked.
+        repeat: the number of the round; None if it belongs to no round.
+        answer: raw, as the store keeps it.
+        provenance: the columns PROVENANCE.
+    """
+
+    stacks: tuple[Stack, ...]
+    parameters: Asked
+    repeat: int | None
+    answer: dict[str, Any]
+    provenance: dict[str, Any]
+
+
+def _no_text() -> str:
+    return ""
+
+
+def _nothing() -> Asked:
+    return {}
+
+
+def never(parameters: Asked) -> bool:
+    """Say no, whatever is asked."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -51,28 +85,39 @@ class Experiment:
             either.
         beside: folders whose modules the script imports beside those of its own folder.
         ask: asks once, where that takes more than running the script, such as a server of its own
-            beside it. From the environment of the stack and what is asked to the answer, of which
+            beside it. From the environments of the stacks and what is asked to the answer, of which
             it keeps what `figures` needs, in values that JSON knows; it raises RunFailed where what
             it does not keep is wrong. The script, how it is run (within_s, tells, variables) and
             which files say so (made_of) are then its own affair.
         draws: says of a question whether the script leaves something to chance. Then it is told
             the seed of this build (`lots`, laboratory/lots.py), which is no part of the question:
             another build is another sample. With another seed it is measured again.
-        spares: says whether asking is too expensive just now: what a machine file has answers then,
-            and only what none was asked is asked here.
+        spares: says of a question whether asking is too expensive just now: what a machine file has
+            answers then, and only what none was asked is asked here.
+        nearest: the numbers among the parameters of which another may stand in, where no machine
+            was asked exactly the same: the nearest one, and `instead` says so.
+        form: gives the parts of a question from its stacks, its parameters and the round, for
+            questions that older machine files have in another form than ours: the case, the stacks,
+            the parameters, the round.
+        excluded: modules beside the script that this kind of run does not execute.
+        is_stored: False if what answers cannot be known, such as a server of the caller's.
     """
 
     script: Path
     figures: Callable[[Asked, dict[str, Any]], dict[str, Any] | list[dict[str, Any]]]
     within_s: float = 60
     made_of: tuple[Path | measurements.Using, ...] = ()
-    lacks: Callable[[], str] = str
-    tells: Callable[[], Asked] = dict
-    variables: Callable[[], Mapping[str, str]] = dict
+    lacks: Callable[[], str] = _no_text
+    tells: Callable[[], Asked] = _nothing
+    variables: Callable[[], Mapping[str, str]] = _nothing
     beside: tuple[Path, ...] = ()
-    ask: Callable[[Environment, Asked], dict[str, Any]] | None = None
-    draws: Callable[[Asked], bool] = lambda parameters: False
-    spares: Callable[[], bool] = bool
+    ask: Callable[..., dict[str, Any]] | None = None
+    draws: Callable[[Asked], bool] = never
+    spares: Callable[[Asked], bool] = never
+    nearest: tuple[str, ...] = ()
+    form: Callable[[Sequence[Any], dict[str, Any], Any], Sequence[Any]] | None = None
+    excluded: frozenset[str] = frozenset()
+    is_stored: bool = True
 
     @rounds.takes_until
     def measure(
@@ -105,116 +150,207 @@ class Experiment:
         ]
         return in_rounds(variants, 1 if repeats is None else repeats, self.script.stem)
 
-    def _rows(self, stack: Stack, parameters: Asked, repeat: int) -> list[dict[str, Any]]:
-        measurement = self._answer(stack, parameters, repeat)
-        if measurement is None:
-            return []
-        common = {"stack": stack.name, **parameters, "repeat": repeat}
-        columns = (*("source", "instead", "measured_at"), *measurements.COLUMNS)
-        provenance = {name: measurement.get(name) for name in columns}
-        figures = self.figures(parameters, measurement["answer"])
-        rows = [figures] if isinstance(figures, dict) else figures
-        return [common | figures | provenance for figures in rows]
+    def answer(self, of: Sequence[Stack], parameters: Asked, repeat: int = 1) -> Measurement | None:
+        """Return a stored answer, a new one, or that of another machine.
 
-    def _answer(self, stack: Stack, parameters: Asked, repeat: int) -> dict[str, Any] | None:
-        """Return a stored answer, a new one, or another machine's, and how it was made. None: a
-        later round, which no other machine took.
+        Parameters:
+            of: the stacks that are needed, in the order in which `ask` takes their environments.
+            parameters: what is asked.
+            repeat: the number of the round.
+
+        Returns None for a later round that no other machine took. Raises as `measure`.
         """
-        case, details = self.script.parent.name, [dict(parameters), repeat]
-        question = measurements.asked_of(self.script, case, stack, *details)
-        if self.spares() and (stand_in := self._recorded(question, parameters)):
-            return stand_in
-        lacked = "" if environments.is_another_machine() else self.lacks()
-        if lacked or not can_run(stack):
-            stand_in = self._recorded(question, parameters)
-            if stand_in is None and repeat == 1:
-                return _lacking(lacked) if lacked else _missing(stack)
-            return stand_in
-        environment = environments.ensure(stack)
+        exactly = range(repeat, repeat + 1)
+        if self.spares(parameters) and (stand_in := self.recorded(of, parameters, exactly)):
+            return stand_in[0]
+        if missing := self._missing(of):
+            if stand_in := self.recorded(of, parameters, exactly):
+                return stand_in[0]
+            if repeat == 1:
+                raise missing
+            return None
+        environments_of = [environments.ensure(stack) for stack in of]
 
-        def get_answer() -> dict[str, Any]:
-            answer = (self.ask or self._ask_script)(environment, parameters)
+        def measure() -> dict[str, Any]:
+            ask: Callable[..., dict[str, Any]] = self.ask or self._ask_script
+            answer = ask(*environments_of, parameters)
             self.figures(parameters, answer)  # a wrong one is not stored
             return {"answer": answer}
 
-        files = [dependency for dependency in self.made_of if isinstance(dependency, Path)]
-        extras = [dependency for dependency in self.made_of if not isinstance(dependency, Path)]
-        extras += [
-            measurements.Using(name, value) for name, value in self._lots(parameters).items()
+        if self.is_stored:
+            stored = measurements.stored_or_new(self._key(of, parameters, repeat), measure)
+        else:
+            stored = measurements.new(measure)
+        return _measurement(of, parameters, repeat, stored | {"source": LIVE, "instead": ""})
+
+    def first_answer(self, of: Sequence[Stack], parameters: Asked) -> Measurement:
+        """Return the answer of the first round, which is never None. Raises as `answer`."""
+        measurement = self.answer(of, parameters)
+        assert measurement is not None
+        return measurement
+
+    def recorded(
+        self,
+        of: Sequence[Stack],
+        parameters: Asked,
+        repeats: int | range | None = None,
+        nearest: Mapping[str, Collection[Any]] | None = None,
+    ) -> list[Measurement]:
+        """Find what the machine in data/machines/ that is most like this one answered.
+
+        Parameters:
+            of: the stacks that were asked.
+            parameters: what was asked.
+            repeats: how many rounds, or which; None: all that were taken.
+            nearest: numbers of which others may stand in: by name, all that are wanted
+                (reference.stand_ins says what is taken), or none, if any will do. None: those of
+                the experiment, as they are in parameters.
+
+        Returns the answers of that one machine, in the order in which it gave them. What lacks
+        something that `figures` needs today, or is wrong, is no answer.
+        """
+        if nearest is None:
+            nearest = {name: [parameters[name]] for name in self.nearest}
+        unknown = {name: reference.unknown(name) for name in nearest}
+        question = self.question(of, {**parameters, **unknown}, reference.unknown("repeat"))
+        numbers = None if repeats is None else rounds.numbers(repeats)
+
+        def asked_there(values: dict[str, Any]) -> Asked:
+            return {**parameters, **{name: values[name] for name in nearest}}
+
+        def is_answer(values: dict[str, Any], answer: dict[str, Any]) -> bool:
+            try:
+                return bool(self.figures(asked_there(values), measurements.answer_in(answer)))
+            except Exception:  # a case's own function, given what a stranger or older code wrote
+                return False
+
+        return [
+            _measurement(
+                of,
+                asked_there(stand_in.values),
+                stand_in.values.get("repeat"),
+                stand_in.answer | {"source": REFERENCE, "instead": stand_in.instead},
+            )
+            for stand_in in reference.stand_ins(question, nearest, is_answer)
+            if numbers is None or stand_in.values.get("repeat", numbers[0]) in numbers
         ]
-        made_by = [*digests.executed(self.script, beside=self.beside), *files]
-        key = measurements.key_of(made_by, case, stack, *details, *extras)
-        return measurements.stored_or_new(key, get_answer) | {"source": LIVE, "instead": ""}
+
+    def rows(self, measurement: Measurement) -> list[dict[str, Any]]:
+        """Return what follows from a measurement: one row, or several."""
+        stack = {"stack": measurement.stacks[0].name} if measurement.stacks else {}
+        common = {**stack, **measurement.parameters, "repeat": measurement.repeat}
+        figures = self.figures(measurement.parameters, measurement.answer)
+        several = [figures] if isinstance(figures, dict) else figures
+        return [common | figures | measurement.provenance for figures in several]
+
+    def _missing(self, of: Sequence[Stack]) -> CasebookError | None:
+        """Return the error that says what this machine lacks, if it lacks something."""
+        lacked = "" if environments.is_another_machine() else self.lacks()
+        if lacked:
+            return MissingInterpreter(f"{lacked}. No machine in data/machines/ was asked the same.")
+        for stack in of:
+            if not can_run(stack):
+                try:
+                    environments.ensure(stack)
+                except CasebookError as error:  # says what is missing and how to get it
+                    return error
+        return None
 
     def _ask_script(self, environment: Environment, parameters: Asked) -> dict[str, Any]:
-        spec, variables = (
-            {**parameters, **self._lots(parameters), **self.tells()},
-            dict(self.variables()),
-        )
+        spec = {**parameters, **self._lots(parameters), **self.tells()}
         return scripts.ask(
-            environment, self.script, spec, self.within_s, variables=variables, beside=self.beside
-        )
+            environment, self.script, spec, self.within_s,
+            variables=dict(self.variables()), beside=self.beside,
+        )  # fmt: skip
 
     def _lots(self, parameters: Asked) -> Asked:
         """Return what the script is told of chance."""
         return {"lots": lots.seed()} if self.draws(parameters) else {}
 
-    def _recorded(self, question: list[Any], parameters: Asked) -> dict[str, Any] | None:
-        """Return the answer of the machine most like this one that was asked the same in any round,
-        so that all rounds come from one; None: nobody was, or that machine not in this round.
+    def question(self, of: Sequence[Stack], parameters: Asked, repeat: Any = 1) -> list[Any]:
+        """Return the question as machine files have it."""
+        return measurements.asked_of(self.script, *self._parts(of, parameters, repeat))
 
-        What lacks something that `figures` needs today, or is wrong, is no answer.
-        """
-        for machine in sorted(
-            machine_files.all_recorded(), key=lambda candidate: unlikeness(candidate.name)
-        ):
-            answers = [answer for answer in machine.answers if answer.get("asked")]
-            candidates = [answer for answer in answers if answer["asked"][:-1] == question[:-1]]
-            candidates.sort(key=lambda answer: answer["asked"] != question)  # this round first
-            if answer := next(
-                (candidate for candidate in candidates if self._is_answer(candidate, parameters)),
-                None,
-            ):
-                instead = "" if machine.name == NAME else f"{ON}{machine.label}"
-                stand_in = answer | {"source": REFERENCE, "instead": instead}
-                return stand_in if answer["asked"] == question else None
-        return None
+    def _parts(self, of: Sequence[Stack], parameters: Asked, repeat: Any) -> Sequence[Any]:
+        if self.form:
+            return self.form(of, dict(parameters), repeat)
+        return self.script.parent.name, *of, dict(parameters), repeat
 
-    def _is_answer(self, recorded: dict[str, Any], parameters: Asked) -> bool:
-        """Check whether `figures` can say what follows from an answer of a machine file."""
-        try:
-            return bool(self.figures(parameters, recorded["answer"]))
-        except Exception:  # a case's own function, given what a stranger or an older script wrote
-            return False
+    def _key(self, of: Sequence[Stack], parameters: Asked, repeat: int) -> measurements.Key:
+        files = [dependency for dependency in self.made_of if isinstance(dependency, Path)]
+        extras = [dependency for dependency in self.made_of if not isinstance(dependency, Path)]
+        extras += [
+            measurements.Using(name, value) for name, value in self._lots(parameters).items()
+        ]
+        executed = [self.script]
+        if self.script.suffix == ".py":
+            executed = digests.executed(self.script, self.excluded, self.beside)
+        return measurements.key_of(
+            [*executed, *files], *self._parts(of, parameters, repeat), *extras
+        )
 
 
-def in_rounds(
-    variants: Collection[tuple[Experiment, str, Asked]], repeats: int | range, label: str
-) -> pd.DataFrame:
+def _measurement(
+    of: Sequence[Stack], parameters: Asked, repeat: int | None, stored: dict[str, Any]
+) -> Measurement:
+    provenance = {name: stored.get(name) for name in PROVENANCE}
+    return Measurement(tuple(of), parameters, repeat, measurements.answer_in(stored), provenance)
+
+
+#: An experiment, its stacks (one or several, by name or as they are; or none), its parameters.
+Variant = tuple[Experiment, str | Sequence[str | Stack], Asked]
+
+
+def in_rounds(variants: Collection[Variant], repeats: int | range, label: str) -> pd.DataFrame:
     """Ask in turns what several experiments ask, as `Experiment.measure` does for one.
 
     Parameters:
-        variants: an experiment, the name of a stack, and its parameters.
+        variants: an experiment, the name of a stack (or several stacks, or none), and its
+            parameters.
         repeats: how many rounds, or which.
         label: what is measured, in words.
 
     Returns and raises as `Experiment.measure`.
     """
-    numbers = rounds.numbers(repeats)
-    runnable(name for experiment, name, _ in variants if not experiment.spares())
     rows = []
-    with Progress(len(variants) * len(numbers), label) as progress:
-        for repeat, (experiment, name, parameters) in in_turns(variants, numbers):
-            rows += experiment._rows(stacks.get(name), parameters, repeat)
-            progress.step()
+    for experiment, measurement in answers_in_rounds(variants, repeats, label):
+        rows += experiment.rows(measurement)
     return pd.DataFrame(rows)
 
 
-def runnable(names: Iterable[str]) -> list[str]:
+def answers_in_rounds(
+    variants: Iterable[Variant], repeats: int | range, label: str
+) -> list[tuple[Experiment, Measurement]]:
+    """Ask as `in_rounds` does, and return the raw answers, each with its experiment."""
+    numbers = rounds.numbers(repeats)
+    chosen = [
+        (experiment, tuple(map(_stack, as_list(names))), parameters)
+        for experiment, names, parameters in variants
+    ]
+    runnable(
+        stack
+        for experiment, of, parameters in chosen
+        if not experiment.spares(parameters)
+        for stack in of
+    )
+    answers = []
+    with Progress(len(chosen) * len(numbers), label) as progress:
+        for repeat, (experiment, of, parameters) in in_turns(chosen, numbers):
+            if measurement := experiment.answer(of, parameters, repeat):
+                answers.append((experiment, measurement))
+            progress.step()
+    return answers
+
+
+def _stack(name: str | Stack) -> Stack:
+    return name if isinstance(name, Stack) else stacks.get(name)
+
+
+def runnable(names: Iterable[str | Stack]) -> list[str]:
     """Return those stacks, by name, that can be measured here. Environments are made now, before
     anything is measured, and a bar says how many are left. Raises as `can_run`.
     """
-    chosen = [stacks.get(name) for name in dict.fromkeys(names)]
+    chosen = list(dict.fromkeys(map(_stack, names)))
     missing = {stack.name for stack in chosen if not environments.is_there(stack)}
     if not missing:
         return [stack.name for stack in chosen if can_run(stack)]
@@ -260,12 +396,3 @@ def _say_once(subject: str, line: str) -> None:
     if subject not in _reported and not build.in_build():
         _reported.add(subject)
         environments.report(line)
-
-
-def _missing(stack: Stack) -> dict[str, Any]:
-    environments.ensure(stack)  # raises, and says what is missing and how to get it
-    raise AssertionError(f"{stack.name} can run here")
-
-
-def _lacking(requirement: str) -> dict[str, Any]:
-    raise MissingInterpreter(f"{requirement}. No machine in data/machines/ was asked the same.")

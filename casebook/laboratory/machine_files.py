@@ -33,7 +33,7 @@ from casebook.errors import MachineFileRefused, UsageError
 from casebook.laboratory import measurements
 from casebook.laboratory.anonymity import Own
 from casebook.stacks import PYTHONS, interpreters
-from casebook.words import LIVE, ON, REFERENCE
+from casebook.words import LIVE
 
 FORMAT, VERSION = "casebook machine", 1
 #: How a file's name ends.
@@ -457,37 +457,6 @@ def files() -> list[Path]:
 def all_recorded() -> list[Machine]:
     """Read the machines that come with the book, sorted by the names of their files."""
     return [_read(path, path.stat().st_mtime_ns) for path in files()]
-
-
-def recorded_answer(question: list[Any]) -> dict[str, Any] | None:
-    """Return the answer to exactly this question of the machine most like this one, with `source`
-    and `instead`; None if no machine that comes with the book has one, or it failed there.
-    """
-    files_there = tuple((path, path.stat().st_mtime_ns) for path in files())
-    for label_there, answers in _answers_by_question(files_there):
-        if answer := answers.get(json.dumps(question)):
-            return answer | {"source": REFERENCE, "instead": f"{ON}{label_there}"}
-    return None
-
-
-@lru_cache(maxsize=2)
-def _answers_by_question(
-    files_there: tuple[tuple[Path, int], ...],
-) -> list[tuple[str, dict[str, dict[str, Any]]]]:
-    """Return label and answers of each machine, the one most like this one first."""
-    recorded = [_read(*file) for file in files_there]
-    recorded.sort(key=lambda machine: unlikeness(machine.about))
-    return [
-        (
-            machine.label,
-            {
-                json.dumps(answer["asked"]): answer
-                for answer in machine.answers
-                if "asked" in answer and measurements.FAILED not in answer
-            },
-        )
-        for machine in recorded
-    ]
 
 
 @lru_cache(maxsize=16)

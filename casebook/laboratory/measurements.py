@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -72,24 +72,32 @@ class Using:
 
     Parameters:
         name: what to call it in a message when it has changed.
-        value: its version or digest, as JSON.
+        value: its version or digest, as JSON; or a function that gives it, if that is only known
+            where it can be measured.
     """
 
     name: str
     value: Any
 
+    def digestible(self) -> Any:
+        """Return the value itself."""
+        return self.value() if callable(self.value) else self.value
 
-class Key(str):
-    """The name of a measurement in the store.
 
-    Attributes:
+@dataclass(frozen=True)
+class Key:
+    """What an answer is stored under. Two keys are equal if their names are.
+
+    Parameters:
+        name: in the store: a digest of all that the answer depends on.
         asked: the question, as JSON: the first file that is executed, the names of stacks with
             their steps, and the other values. It is the same on every machine.
         made_of: name -> digest of everything else that the answer depends on.
     """
 
-    asked: list[Any]
-    made_of: dict[str, str]
+    name: str
+    asked: list[Any] = field(compare=False)
+    made_of: dict[str, str] = field(compare=False)
 
     @property
     def question(self) -> str:
@@ -133,9 +141,8 @@ def key_of(made_by: Iterable[Path], *values: Any) -> Key:
     """
     first, *further = made_by
     if _answers is not None:  # what answered there is not known, and does not matter
-        key = Key(digests.digest(asked_of(first, *values)))
-        key.asked, key.made_of = asked_of(first, *values), {}
-        return key
+        question = asked_of(first, *values)
+        return Key(digests.digest(question), question, {})
     files = [first, *further, *digests.files(scripts, commands)]
     made_of = {_in_package(path): digests.digest(path) for path in files}
     parts: list[Any] = []
@@ -146,13 +153,11 @@ def key_of(made_by: Iterable[Path], *values: Any) -> Key:
             made_of[f"the variables of {value.name}"] = digests.digest(declared)
             parts.append([value.name, value.steps, value.patch, holds, declared])
         elif isinstance(value, Using):
-            made_of[value.name] = digests.digest(value.value)
-            parts.append(value.value)
+            made_of[value.name] = digests.digest(value.digestible())
+            parts.append(value.digestible())
         else:
             parts.append(value)
-    key = Key(digests.digest(SCHEMA, files, parts))
-    key.asked, key.made_of = asked_of(first, *values), made_of
-    return key
+    return Key(digests.digest(SCHEMA, files, parts), asked_of(first, *values), made_of)
 
 
 def asked_of(first: Path, *values: Any) -> list[Any]:
@@ -209,7 +214,7 @@ def new(measure: Callable[[], dict[str, Any]], key: str = "", label: str = "") -
     return {"measured_at": now()} | result | {"commit": commit(), "schema": SCHEMA, "key": key}
 
 
-def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def stored_or_new(key: Key, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return a stored measurement, or measure now and store the result.
 
     Parameters:
@@ -220,19 +225,19 @@ def stored_or_new(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, 
     failure, for machine files, and is always tried again. Raises as `new`, and what `measure`
     raises.
     """
-    if _answers is not None and isinstance(key, Key) and (recorded := answered(key.asked)):
+    if _answers is not None and (recorded := answered(key.asked)):
         if failure := _failure_of(recorded):
             raise failure
         return recorded
-    answer = load(key)
+    answer = load(key.name)
     if answer is None:
-        with _one_at_a_time(key):
-            answer = load(key) or _measure_and_store(key, measure)
+        with _one_at_a_time(key.name):
+            answer = load(key.name) or _measure_and_store(key, measure)
     return answer
 
 
 @contextlib.contextmanager
-def _one_at_a_time(key: str) -> Iterator[None]:
+def _one_at_a_time(name: str) -> Iterator[None]:
     """Let no other chapter of a build measure the same meanwhile (a context manager).
 
     A chapter waits with the shared lock, under which a measurement needs nothing more: the two
@@ -243,7 +248,7 @@ def _one_at_a_time(key: str) -> Iterator[None]:
         return
     with reservation.shared():
         places.LOCAL.mkdir(parents=True, exist_ok=True)
-        path = places.LOCAL / f"measuring-{digests.digest(str(key))}.lock"
+        path = places.LOCAL / f"measuring-{digests.digest(name)}.lock"
         with open(path, "w") as lock:
             with spans.span(spans.WAIT):
                 fcntl.flock(lock, fcntl.LOCK_EX)
@@ -253,22 +258,19 @@ def _one_at_a_time(key: str) -> Iterator[None]:
                 path.unlink(missing_ok=True)  # those who wait for it have it open
 
 
-def _measure_and_store(key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _measure_and_store(key: Key, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Measure now, and store the result or the failure."""
-    if isinstance(key, Key):
-        progress.tell_changed(changed_since(key))
+    progress.tell_changed(changed_since(key))
     try:
-        label = key.asked[0] if isinstance(key, Key) else ""
-        answer = new(measure, str(key), label)
+        answer = new(measure, key.name, key.asked[0])
     except ANSWERS as error:
-        if isinstance(key, Key):
-            # For a machine file: a chapter may show the error. Here it is always tried again.
-            failed = {FAILED: [type(error).__name__, str(error)], "measured_at": now()}
-            save(key, failed | {"commit": commit(), "schema": SCHEMA}, key)
+        # For a machine file: a chapter may show the error. Here it is always tried again.
+        failed = {FAILED: [type(error).__name__, str(error)], "measured_at": now()}
+        save(key.name, failed | {"commit": commit(), "schema": SCHEMA}, key)
         raise
     # Another process may have measured the same meanwhile: the book shows one of the two.
-    answer = load(key) or answer
-    save(key, answer, key if isinstance(key, Key) else None)
+    answer = load(key.name) or answer
+    save(key.name, answer, key)
     return answer
 
 
@@ -299,14 +301,25 @@ def _note_of(key: Key) -> Path:
     return places.RUNS / "made_of" / f"{key.question}.json"
 
 
+def answer_in(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return the raw answer of what is stored.
+
+    Older machine files have its fields, or the version of its Python alone, beside those that say
+    how it was made.
+    """
+    if "answer" not in stored:
+        return stored
+    return {name: stored[name] for name in ("python",) if name in stored} | stored["answer"]
+
+
 def of_class(kind: type, stored: dict[str, Any]) -> dict[str, Any]:
     """Select the fields of a dataclass from what is stored."""
-    names = {field.name for field in fields(kind)}
+    names = {one.name for one in fields(kind)}
     return {name: value for name, value in stored.items() if name in names}
 
 
-def load(key: str) -> dict[str, Any] | None:
-    """Read the stored object.
+def load(name: str) -> dict[str, Any] | None:
+    """Read the stored object of this name.
 
     Returns None if there is none that can be read, if the measurement failed, and for a reader's
     cell, which measures anew: stored measurements count in a build only.
@@ -314,7 +327,7 @@ def load(key: str) -> dict[str, Any] | None:
     if not in_build():
         return None
     try:
-        answer = json.loads((places.RUNS / f"{key}.json").read_text())
+        answer = json.loads((places.RUNS / f"{name}.json").read_text())
     except (FileNotFoundError, ValueError):
         return None
     answer.pop("asked", None)

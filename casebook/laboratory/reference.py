@@ -9,15 +9,17 @@ EPYC, 2 cores" and "n = 10 instead of 7".
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+from casebook.laboratory import machine_files, measurements
+from casebook.words import ON
 
-from casebook.laboratory import machine_files
-from casebook.words import ON, REFERENCE
+#: How a part of a question begins that may be anything; its name follows.
+_UNKNOWN = "\0"
 
 #: How `instead` names a number.
 _WORDS = {"n": "n =", "delay_s": "a delay in seconds of"}
@@ -37,61 +39,106 @@ def machine() -> dict[str, Any]:
     return next((recorded.about for recorded in matches), {})
 
 
-def select_recorded(
-    frame: pd.DataFrame,
-    match: Mapping[str, object],
-    nearest: Mapping[str, Collection[Any]] | None = None,
-) -> pd.DataFrame:
-    """Select the recorded rows of one machine that stand in for what was asked.
+@dataclass(frozen=True)
+class StandIn:
+    """What another machine answered in the place of this one.
 
     Parameters:
-        frame: of elsewhere.rows.
-        match: columns, and the value that each must have; None for an empty cell.
-        nearest: numeric columns, and the values that were asked for. Where none of them was
-            recorded, the nearest one is taken, and `instead` says "n = 10 instead of 7".
-
-    Returns rows with `source` and `instead`; none where nothing matches.
+        values: what it was asked in the unknown parts of the question, by their names.
+        answer: as its file has it.
+        instead: in what it differs from what was asked, in words: "n = 10 instead of 7".
     """
-    notes = []
-    if "machine" in frame:
-        frame, name = _of_nearest(frame, match, nearest or {})
-        notes = [f"{ON}{label(name)}"] if name else []
-    rows = _with(frame, match)
-    for name, values in (nearest or {}).items():
-        if rows.empty:
-            break
-        if not rows[name].isin(values).any():
-            closest = min(rows[name].unique(), key=lambda number: _distance(number, values))
-            requested = ", ".join(f"{value:g}" for value in values)
-            notes.append(f"{_WORDS.get(name, name)} {closest:g} instead of {requested}")
-            values = [closest]
-        rows = rows[rows[name].isin(values)]
-    return rows.assign(source=REFERENCE, instead="; ".join(notes))
+
+    values: dict[str, Any]
+    answer: dict[str, Any]
+    instead: str
 
 
-def _with(rows: pd.DataFrame, match: Mapping[str, object]) -> pd.DataFrame:
-    for name, value in match.items():
-        column = rows.get(name, pd.Series(index=rows.index, dtype=object))
-        rows = rows[column.isna() if value is None else column == value]
-    return rows
+def unknown(name: str) -> str:
+    """Return what stands in a question for a part that may be anything."""
+    return f"{_UNKNOWN}{name}"
 
 
-def _of_nearest(
-    frame: pd.DataFrame, match: Mapping[str, object], nearest: Mapping[str, Collection[Any]]
-) -> tuple[pd.DataFrame, str]:
-    """Select the rows of the machine that answers; return its name, too (empty: the reference).
+def stand_ins(
+    question: list[Any],
+    nearest: Mapping[str, Collection[Any]],
+    is_answer: Callable[[dict[str, Any], dict[str, Any]], bool],
+) -> list[StandIn]:
+    """Find the answers of one machine that stand in for what was asked.
 
-    All rounds of a question come from one machine, so that which of them are asked for decides
-    nothing.
+    All come from one machine, in whichever round, so that which of the rounds are asked for
+    decides nothing: from the one most like this one that was asked exactly this, and else from the
+    one most like this one that was asked nearly this.
+
+    Parameters:
+        question: with `unknown` for each name of nearest, and for the round.
+        nearest: the unknown numbers, and the values that are wanted. Where none of them was
+            recorded, the nearest one is taken, and `instead` says so. No values: any will do.
+        is_answer: tells from the unknown parts and a recorded answer whether it is one.
+
+    Returns them in the order of the file; none if nothing like this was asked.
     """
-    of_any_round = {name: value for name, value in match.items() if name != "repeat"}
-    matches = _with(frame, of_any_round)
-    exact = matches
-    for name, values in nearest.items():
-        exact = exact[exact[name].isin(values)] if len(exact) else exact
-    candidates = exact if len(exact) else matches
-    name = min(candidates["machine"].unique(), key=unlikeness, default="")
-    return frame[frame["machine"] == name], name
+    nearly: list[StandIn] = []
+    recorded = machine_files.all_recorded()
+    for machine in sorted(recorded, key=lambda machine: unlikeness(machine.name)):
+        note = "" if machine.name == NAME else f"{ON}{machine.label}"
+        candidates = [
+            StandIn(values, answer, note)
+            for answer in machine.answers
+            if measurements.FAILED not in answer
+            and (values := _values(question, answer.get("asked"))) is not None
+            and all(machine_files.is_number(values[name]) for name in nearest)
+            and is_answer(values, answer)
+        ]
+        if any(
+            all(candidate.values[name] in wanted or not wanted for name, wanted in nearest.items())
+            for candidate in candidates
+        ):
+            return _nearest(candidates, nearest)
+        nearly = nearly or candidates
+    return _nearest(nearly, nearest)
+
+
+def _nearest(candidates: list[StandIn], nearest: Mapping[str, Collection[Any]]) -> list[StandIn]:
+    for name, wanted in nearest.items():
+        there = dict.fromkeys(candidate.values[name] for candidate in candidates)
+        if not wanted or not there:
+            continue
+        note = ""
+        if not any(value in wanted for value in there):
+            closest = min(there, key=lambda number: _distance(number, wanted))
+            requested = ", ".join(f"{value:g}" for value in wanted)
+            note = f"{_WORDS.get(name, name)} {closest:g} instead of {requested}"
+            wanted = [closest]
+        candidates = [
+            replace(candidate, instead="; ".join(filter(None, (candidate.instead, note))))
+            for candidate in candidates
+            if candidate.values[name] in wanted
+        ]
+    return candidates
+
+
+def _values(question: Any, asked: Any) -> dict[str, Any] | None:
+    """Return what was asked in the unknown parts of a question; None if something else was."""
+    if isinstance(question, str) and question.startswith(_UNKNOWN):
+        return {question.removeprefix(_UNKNOWN): asked}
+    if isinstance(question, dict) and isinstance(asked, dict):
+        if question.keys() != asked.keys():
+            return None
+        pairs = [(part, asked[name]) for name, part in question.items()]
+    elif isinstance(question, list) and isinstance(asked, list):
+        if len(question) != len(asked):
+            return None
+        pairs = list(zip(question, asked, strict=True))
+    else:
+        return {} if question == asked else None
+    values: dict[str, Any] = {}
+    for part, asked_part in pairs:
+        inside = _values(part, asked_part)
+        if inside is None:
+            return None
+        values |= inside
+    return values
 
 
 def label(name: str) -> str:

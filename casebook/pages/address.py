@@ -21,8 +21,7 @@ def of_repository(root: Path = places.ROOT) -> str:
 
 
 def of_site(root: Path = places.ROOT) -> str:
-    """Return the address of the first page's folder, with a slash at its end; empty while there is
-    none.
+    """Return the address of the first page's folder, with a slash at its end; empty without one.
 
     It is that of GitHub's Pages, unless _config.yml gives another (`html: baseurl`).
     """
@@ -38,8 +37,9 @@ def of_site(root: Path = places.ROOT) -> str:
 
 
 def of_start(root: Path = places.ROOT) -> str:
-    """Return the address at which Binder opens the page to start from; empty while the book is
-    published nowhere on GitHub.
+    """Return the address at which Binder opens the page to start from.
+
+    Empty while the book is published nowhere on GitHub.
     """
     match, config = _ON_GITHUB.fullmatch(of_repository(root)), _config(root)
     if not match:

@@ -53,34 +53,13 @@ def build(
         for folder in (book.executed, book.runs):
             shutil.rmtree(folder, ignore_errors=True)
     nearest = _most_alike(book)
-    chosen = _to_measure(book, everything or nearest is None)
-    is_there = (book.html / "index.html").exists() and not _is_being_written(book)
-    if nearest and not strict and not is_there:  # a strict build is for nobody who waits to read
-        try:
-            _write_from(book, nearest, first=FIRST)
-        except CasebookError as error:  # this machine's own is still to come
-            print(f"casebook: {error}", file=sys.stderr, flush=True)
-        print("now this machine is measured: a page shows it when it is loaded again",
-              file=sys.stderr, flush=True)  # fmt: skip
-    unmeasured = [path for path in book.notebooks() if path not in chosen]
-    if nearest and unmeasured:
-        execution.execute(book, nearest, only=unmeasured)
-    if root == places.ROOT:
-        _prepare(chosen)
-    with Refreshing(book) as pages:
-        expected = timing.on_this_machine(machine_files.read_kept(nearest)) if nearest else {}
-        chapters = execution.execute(
-            book, chapter_done=pages.chapter_done, only=chosen, expected=expected
-        )
+    if nearest and not strict and not _is_there(book):  # nobody waits to read a strict build
+        _write_first_pages(book, nearest)
+    chapters = _measure(book, _to_measure(book, everything or nearest is None), nearest)
     collected = records.collect(book, chapters)
     first_page, problems = rendering.render(book, chapters, collected)
-    if not problems:  # the page of comparisons is where an author sees what is missing
-        compared = {comparison.id for comparison in collected.comparisons}
-        if missing := [row for row in book.published() if row not in compared]:
-            problems = [
-                "No chapter compares itself with these rows of data/published.csv: "
-                f"{', '.join(missing)}. Call published.compare for each, at least to say why not."
-            ]
+    # Only now: the page of comparisons shows an author what is missing.
+    problems = problems or _not_compared(book, collected)
     _summarise(book, collected, first_page)
     if problems:
         raise BookFailed(
@@ -96,8 +75,10 @@ def build(
 
 
 def is_up_to_date(book: Book) -> bool:
-    """Say whether a build would execute nothing: every chapter has run as it is, on this machine
-    or from the machine file that stands in for it.
+    """Say whether a build would execute nothing.
+
+    Then every chapter has run as it is, on this machine or from the machine file that stands in for
+    it.
     """
     measured, nearest = _to_measure(book, everything=False), _most_alike(book)
     others = [path for path in book.notebooks() if path not in measured]
@@ -107,8 +88,9 @@ def is_up_to_date(book: Book) -> bool:
 
 
 def _to_measure(book: Book, everything: bool) -> list[Path]:
-    """Return the notebooks that this machine measures: the story, what of the laboratory it has
-    measured before, or everything.
+    """Return the notebooks that this machine measures.
+
+    They are the story, and what of the laboratory it has measured before; or everything.
     """
     story = book.story()
 
@@ -119,9 +101,47 @@ def _to_measure(book: Book, everything: bool) -> list[Path]:
     return [p for p in book.notebooks() if everything or p in story or is_of_here(p)]
 
 
-def _is_being_written(book: Book) -> bool:
-    """Say whether the last build was interrupted before all chapters had their numbers."""
-    return any(map(book.is_waiting, book.notebooks()))
+def _is_there(book: Book) -> bool:
+    """Say whether there are pages in which each chapter has its numbers.
+
+    They are missing where the last build was interrupted.
+    """
+    has_pages = (book.html / "index.html").exists()
+    return has_pages and not any(map(book.is_waiting, book.notebooks()))
+
+
+def _write_first_pages(book: Book, nearest: Path) -> None:
+    """Write the book of a machine like this one, to be read while this one is measured."""
+    try:
+        _write_from(book, nearest, first=FIRST)
+    except CasebookError as error:  # this machine's own is still to come
+        print(f"casebook: {error}", file=sys.stderr, flush=True)
+    print("now this machine is measured: a page shows it when it is loaded again",
+          file=sys.stderr, flush=True)  # fmt: skip
+
+
+def _measure(book: Book, chosen: list[Path], nearest: Path | None) -> list[execution.Chapter]:
+    """Execute the chosen notebooks here, and the others from the nearest machine's file."""
+    unmeasured = [path for path in book.notebooks() if path not in chosen]
+    if nearest and unmeasured:
+        execution.execute(book, nearest, only=unmeasured)
+    if book.root == places.ROOT:
+        _prepare(chosen)
+    with Refreshing(book) as pages:
+        expected = timing.on_this_machine(machine_files.read_kept(nearest)) if nearest else {}
+        return execution.execute(
+            book, chapter_done=pages.chapter_done, only=chosen, expected=expected
+        )
+
+
+def _not_compared(book: Book, collected: records.Records) -> list[str]:
+    """Return, as a problem, the rows of data/published.csv that no chapter compares itself with."""
+    compared = {comparison.id for comparison in collected.comparisons}
+    missing = [row for row in book.published() if row not in compared]
+    return [
+        "No chapter compares itself with these rows of data/published.csv: "
+        f"{', '.join(missing)}. Call published.compare for each, at least to say why not."
+    ] * bool(missing)
 
 
 def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
@@ -189,8 +209,9 @@ def _otherwise(collected: records.Records) -> list[str]:
 
 
 def _check_required() -> None:
-    """Raise BookFailed when something that CASEBOOK_REQUIRE names is not on this machine; for a
-    line, MissingInterpreter.
+    """Raise BookFailed if something that CASEBOOK_REQUIRE names is not on this machine.
+
+    For a line, MissingInterpreter.
     """
     required = environments.required()
     if line.LINE in required:
@@ -227,8 +248,9 @@ def _prepare(chosen: Collection[Path]) -> None:
 
 
 def _named_in(chosen: Collection[Path]) -> list[stacks.Stack]:
-    """Return the stacks that these chapters name; all of them for the whole book. What a chapter
-    asks for by another way, it makes itself.
+    """Return the stacks that these chapters name; all of them for the whole book.
+
+    What a chapter asks for in another way, it makes itself.
     """
     if len(chosen) == len(Book(places.ROOT).notebooks()):
         return stacks.of_chapters()
@@ -237,8 +259,9 @@ def _named_in(chosen: Collection[Path]) -> list[stacks.Stack]:
 
 
 def _summarise(book: Book, collected: records.Records, first_page: Path) -> None:
-    """Print the last lines of a build: how the findings came out, and where to find those that do
-    not hold.
+    """Print the last lines of a build: how findings came out, and where the others are.
+
+    The others are those that do not hold.
     """
     lines = []
     for finding in collected.findings:

@@ -45,8 +45,9 @@ def script_of(notebook: NotebookNode, path: Path) -> str:
 
 
 def _plain(source: str) -> str:
-    """Return the code of a cell as Python: a shell line becomes a call of IPython, and a cell that
-    awaits runs in a loop of its own.
+    """Return the code of a cell as Python.
+
+    A shell line becomes a call of IPython, and a cell that awaits runs in a loop of its own.
     """
     if "!" in source:
         source = TransformerManager().transform_cell(source)

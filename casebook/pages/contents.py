@@ -36,8 +36,7 @@ class Book:
     runs = property(lambda self: self.root / places.LOCAL_NAME / places.RUNS.name)
 
     def page_names(self) -> list[str]:
-        """Return the pages of _toc.yml in reading order, without suffix
-        ("notebooks/01_one_at_a_time").
+        """Return the pages of _toc.yml in reading order, such as "notebooks/01_one_at_a_time".
 
         Raises BookFailed if _toc.yml is missing or malformed.
         """
@@ -47,8 +46,9 @@ class Book:
             raise BookFailed(f"_toc.yml cannot be read: {error}") from error
 
     def notebooks(self) -> list[Path]:
-        """Return the notebooks of _toc.yml in reading order. Raises BookFailed for a page without a
-        file.
+        """Return the notebooks of _toc.yml in reading order.
+
+        Raises BookFailed for a page without a file.
         """
         for name in self.page_names():
             if not any((self.root / f"{name}.{kind}").exists() for kind in ("ipynb", "md")):
@@ -57,8 +57,9 @@ class Book:
         return [path for path in paths if path.exists()]
 
     def story(self) -> list[Path]:
-        """Return the notebooks that book/story.txt names, in reading order; all of them if
-        there is no such file. Raises BookFailed for a name that is not a chapter of the book.
+        """Return the notebooks that book/story.txt names, in reading order; without the file, all.
+
+        Raises BookFailed for a name that is not a chapter of the book.
         """
         notebooks, file = self.notebooks(), self.root / "book" / "story.txt"
         if not file.exists():
@@ -70,9 +71,7 @@ class Book:
         return [path for path in notebooks if path.stem in stems]
 
     def published(self) -> dict[str, dict[str, str]]:
-        """Return the rows of data/published.csv by id, in the order of the file; none without
-        the file.
-        """
+        """Return the rows of data/published.csv by id, in their order; none without the file."""
         path = self.root / "data" / "published.csv"
         if not path.exists():
             return {}
@@ -112,8 +111,9 @@ class Book:
             (self.runs / f"{key}.json").unlink(missing_ok=True)
 
     def machine_of(self, path: Path) -> str:
-        """Return the machine whose file all answers of an executed notebook come from, in
-        words; empty if this machine was measured, and for a notebook that was not executed.
+        """Return the machine whose file all answers of an executed notebook come from, in words.
+
+        Empty if this machine was measured, and for a notebook that was not executed.
         """
         note = self._note_of(path)
         return note.read_text(encoding="utf-8") if note.exists() else ""

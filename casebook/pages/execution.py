@@ -37,8 +37,10 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Chapter:
-    """An executed notebook. stem: of its file, "01_one_at_a_time". failure: what ended it before
-    its end, in one line; empty if nothing did.
+    """An executed notebook.
+
+    stem: of its file, "01_one_at_a_time". failure: what ended it before its end, in one line; empty
+    if nothing did.
     """
 
     stem: str
@@ -160,8 +162,9 @@ def _execute_all(
 def _executed(
     path: Path, book: Book, times: Timing, stop: threading.Event, folder: Path
 ) -> tuple[NotebookNode, str]:
-    """Execute a notebook, and forget what was counted and came out otherwise before. Returns the
-    notebook and its failure.
+    """Execute a notebook, and return it and its failure.
+
+    What was counted and came out otherwise before is forgotten first.
     """
     if doubtful := _to_count_again(book, path):
         ids = ", ".join(finding.id for finding in doubtful)
@@ -184,9 +187,7 @@ def _to_count_again(book: Book, path: Path) -> list[Finding]:
 def _answered(
     path: Path, book: Book, times: Timing, stop: threading.Event, folder: Path, file: Path
 ) -> tuple[NotebookNode, str]:
-    """Execute a notebook with the answers of a machine file. Returns the notebook and its
-    failure.
-    """
+    """Execute a notebook with the answers of a machine file, and return it and its failure."""
     show = partial(times.show, path.stem)
     notebook, failure = kernel.run(path, book, folder, show, stop, file)
     notebook.metadata[contents.MACHINE] = machine_files.read_kept(file).label
@@ -201,8 +202,9 @@ def not_in_file(notebook: NotebookNode) -> list[str]:
 
 
 def _changed(progress_file: Path) -> str:
-    """Return what has changed since the last time, as a kernel noted it, in words; empty if
-    nothing.
+    """Return what has changed since the last time, as a kernel noted it, in words.
+
+    Empty if nothing has.
     """
     file = progress.changes_file(progress_file)
     names = dict.fromkeys(file.read_text().splitlines()) if file.exists() else {}

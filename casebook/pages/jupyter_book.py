@@ -1,5 +1,6 @@
-"""Runs Jupyter Book as its command does, with a process for each processor, which the command has
-no option for: `python -m casebook.pages.jupyter_book build ...`.
+"""Runs Jupyter Book as its command does, with a process for each processor.
+
+The command has no option for that: `python -m casebook.pages.jupyter_book build ...`.
 """
 
 import os

@@ -192,9 +192,7 @@ def machines_page(
 
 
 def _on_each(row: side_by_side.Row, names: Sequence[str]) -> str:
-    """Return how a finding came out on each of these machines: once, if all of them say the
-    same.
-    """
+    """Return how a finding came out on each of these machines; once, if all say the same."""
     outcomes = [in_cell(side_by_side.outcome(finding, row.window)) for finding in row.by_machine]
     if len(outcomes) > 1 and len(set(outcomes)) == 1:
         return f"on all: {outcomes[0]}"
@@ -202,9 +200,7 @@ def _on_each(row: side_by_side.Row, names: Sequence[str]) -> str:
 
 
 def _finding(row: side_by_side.Row) -> str:
-    """Return a finding for the table of machines, with a link to the ledger if this book states
-    it.
-    """
+    """Return a finding for the table of machines, with a link to the ledger if it is there."""
     window = f"<br>asked: {in_cell(row.window)}" if row.window else ""
     statement = in_cell(row.statement)
     if row.by_machine[0]:

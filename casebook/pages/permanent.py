@@ -40,9 +40,11 @@ def listed(root: Path) -> dict[str, str]:
 
 
 def lead_on(root: Path, site: Path) -> None:
-    """Have what has moved lead to where it is now: a page that is gone goes there by itself, and so
-    does what was on it; what is gone from a page that is still there has a line with a link at that
-    page's end, which shows itself to those who come by its address.
+    """Have what has moved lead to where it is now.
+
+    A page that is gone goes there by itself, and so does what was on it. What is gone from a page
+    that is still there has a line with a link at that page's end, which shows itself to those who
+    come by its address.
     """
     for old, new in listed(root).items():
         page, _, anchor = old.partition("#")

@@ -30,15 +30,15 @@ RECORDS: dict[str, type] = {kind.__name__: kind for kind in (Observation, Watch)
 LONGEST = 1_000_000
 
 
-class NoForm(Exception):
+class NotDataError(Exception):
     """A value has no form as data: a function, a server, an open connection."""
 
 
 def encode(value: Any) -> Any:
-    """Encode a value as JSON data, for `decode` to read. Raises NoForm."""
+    """Encode a value as JSON data, for `decode` to read. Raises NotDataError."""
     form = _encode(value)
     if len(json.dumps(form)) > LONGEST:
-        raise NoForm
+        raise NotDataError
     return form
 
 
@@ -57,17 +57,17 @@ def _encode(value: Any) -> Any:
     if isinstance(value, Observation | Watch) and type(value) in RECORDS.values():
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return {"record": [type(value).__name__, _encode(fields)]}
-    raise NoForm(type(value).__name__)
+    raise NotDataError(type(value).__name__)
 
 
 def decode(form: Any) -> Any:
-    """Decode a value from its form. Raises NoForm for anything that is no such form."""
+    """Decode a value from its form. Raises NotDataError for anything that is no such form."""
     if isinstance(form, list):
         return [decode(part) for part in form]
     if not isinstance(form, dict):
         return form
     if len(form) != 1:
-        raise NoForm(form)
+        raise NotDataError(form)
     [(kind, parts)] = form.items()
     try:
         if kind == "float" and parts in ("nan", "inf", "-inf"):
@@ -79,8 +79,8 @@ def decode(form: Any) -> Any:
             if kind == name_of_kind:
                 return back([decode(part) for part in parts] if has_parts else parts)
     except (TypeError, ValueError, LookupError, AttributeError, CasebookError) as error:
-        raise NoForm(f"{kind}: {error}") from None
-    raise NoForm(kind)
+        raise NotDataError(f"{kind}: {error}") from None
+    raise NotDataError(kind)
 
 
 #: Is it such a value; its parts; the value of these parts.
@@ -146,9 +146,9 @@ def _column(parts: list[Any]) -> pd.Series:
 
 
 def _dtype(kind: Any) -> str:
-    """Return the type of a column. Raises NoForm for any type that columns do not have here."""
+    """Return the type of a column. Raises NotDataError for a type that columns do not have here."""
     if not re.fullmatch(r"object|str|bool|u?int\d{1,2}|float\d{2}", str(kind)):
-        raise NoForm(kind)
+        raise NotDataError(kind)
     return str(kind)
 
 

@@ -181,8 +181,9 @@ def _chapters(verdicts: dict[str, str]) -> str:
 
 
 def _similar_jobs(jobs: pd.DataFrame, clients: list[str]) -> pd.DataFrame:
-    """Return the jobs that the doctor was tried on with the same clients, or with libraries that
-    call them; those with requests if there are none.
+    """Return the jobs that the doctor was tried on with the same clients, or what calls them.
+
+    If there are none, those with requests.
     """
     jobs = jobs[jobs["question"] == working.LOADS]
     clients_of_jobs = jobs["job"].map(lambda name: name.partition(",")[0])
@@ -194,8 +195,9 @@ def _similar_jobs(jobs: pd.DataFrame, clients: list[str]) -> pd.DataFrame:
 
 
 def _draw(counts: dict[str, float], jobs: pd.DataFrame) -> list[str]:
-    """Draw the program's counts in the book's charts, above those of the jobs; nothing if it
-    made no connection.
+    """Draw the program's counts in the book's charts, above those of the jobs.
+
+    Nothing if it made no connection.
     """
     if not counts["connections"]:
         return []

@@ -61,8 +61,9 @@ def _left_out(site: Path) -> list[str]:
 
 
 def _check_metadata(site: Path, name: str, page: Page, published: str) -> list[str]:
-    """Check what a page says of itself, its canonical address and its social card; return the
-    problems.
+    """Check what a page says of itself, its canonical address and its social card.
+
+    Returns the problems.
     """
     lines = []
     # The index leads to the first page, and says of itself what that does.

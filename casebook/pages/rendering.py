@@ -124,8 +124,10 @@ def _stand_in_for_figures(book: Book, message: str) -> None:
 
 
 def _run_jupyter_book(book: Book, strict: bool, gently: bool) -> tuple[list[str], Path]:
-    """Have the pages written, beside those that are there: what Sphinx complains of, if it is
-    strict, and the folder that they are in. Raises BookFailed when it wrote none.
+    """Have the pages written, beside those that are there.
+
+    Returns what Sphinx complains of, if it is strict, and the folder of the pages. Raises
+    BookFailed if it wrote none.
     """
     # Always from nothing: glue of an earlier build would be taken for what a key means now.
     place = book.build / "next"

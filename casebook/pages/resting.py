@@ -55,8 +55,10 @@ _INSTEAD = re.compile(rf"\b({OTHERWISE}|{UNDECIDED}): *")
 
 @dataclass(frozen=True)
 class Resting:
-    """A sentence that rests on findings. page: without suffix; text: as its author wrote it;
-    claims: their ids; shown: what the page says if it is marked, else empty.
+    """A sentence that rests on findings.
+
+    page: without suffix; text: as its author wrote it; claims: their ids; shown: what the page says
+    if it is marked, else empty.
     """
 
     page: str
@@ -66,8 +68,7 @@ class Resting:
 
 
 def listed(book: Book) -> list[Resting]:
-    """Return all sentences of the book, as it was built last, that rest on findings, in reading
-    order.
+    """Return all sentences of the book, as built last, that rest on findings, in reading order.
 
     Raises BookFailed if there is no built book, or none that was finished.
     """
@@ -78,9 +79,9 @@ def listed(book: Book) -> list[Resting]:
 
 
 def too_wide(book: Book) -> list[tuple[Resting, list[str]]]:
-    """Return the sentences of the book, as it was built last, that speak of more than their
-    findings were measured on, and the layers that they speak of (findings/reach.py). Raises as
-    `listed`.
+    """Return the sentences that speak of more than their findings were measured on.
+
+    Each with the layers that it speaks of (findings/reach.py). Raises as `listed`.
     """
     sentences = listed(book)
     stacks = {finding.id: finding.stack for finding in ledger.read(book.html)}
@@ -92,8 +93,9 @@ def too_wide(book: Book) -> list[tuple[Resting, list[str]]]:
 
 
 def stand_ins_of(title: str) -> dict[str, str]:
-    """Return what the title of a link says for each outcome. Raises ValueError for anything
-    else.
+    """Return what the title of a link says for each outcome.
+
+    Raises ValueError for any other title.
     """
     prefix, *parts = _INSTEAD.split(title)
     sentences = dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
@@ -109,6 +111,7 @@ class GluedValue(PasteTextRole):
     """{glue:text}, which remembers the claim whose value it shows."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """Return the value as text, with the id of its claim."""
         env = self.document.settings.env
         path, _, key = self.text.rpartition("::")
         id, _, spec = key.partition(":")
@@ -130,7 +133,8 @@ class MarkSentences(SphinxTransform):
 
     default_priority = 870  # before MyST looks for what `#…` leads to
 
-    def apply(self, **kwargs: Any) -> None:
+    def apply(self, **_: Any) -> None:
+        """Mark the sentences of a page, and list those that rest on findings."""
         self.findings = _findings(self.app)
         for link in list(self.document.findall(nodes.Element)):
             if (address := self._address(link)) is not None:
@@ -247,9 +251,7 @@ def _block(node: nodes.Node) -> nodes.Element:
 
 
 def _sentences(block: nodes.Element) -> list[list[nodes.Node]]:
-    """Return the sentences of a paragraph, and the white space between them, each as a list of
-    nodes.
-    """
+    """Return the sentences of a paragraph, and the white space between them, each as its nodes."""
     sentences: list[list[nodes.Node]] = [[]]
     for node in _merged(block.children):
         if not isinstance(node, nodes.Text):

@@ -1,5 +1,7 @@
-"""The book's own Sphinx extension: diagrams in the page's colours, folds, marked sentences,
-accessible pages, and where they are published.
+"""The book's own Sphinx extension.
+
+Diagrams in the page's colours, folds, marked sentences, accessible pages, and where they are
+published.
 """
 
 import re
@@ -56,7 +58,7 @@ LONG_CODE = re.compile(r'<span class="pre">([^<]{20,})</span>')
 EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|<p></p>)*</th>")
 
 
-def put_diagrams_in(app: Sphinx, doctree: nodes.document, page: str) -> None:
+def put_diagrams_in(app: Sphinx, doctree: nodes.document, _page: str) -> None:
     """Put the drawings themselves in the place of images of `book/_static/diagrams`.
 
     So they take the colours of the page's theme, as casebook.css says, also when the reader
@@ -88,8 +90,9 @@ def leave_out_thebe(app: Sphinx) -> None:
 
 
 def read_in_parallel(app: Sphinx) -> None:
-    """Say of the extensions that Jupyter Book brings, and that do not say it themselves, that pages
-    may be read side by side: one is for LaTeX, one numbers what has been read.
+    """Say of two extensions of Jupyter Book that pages may be read side by side.
+
+    They do not say it themselves: one is for LaTeX, one numbers what has been read.
     """
     for name in ("sphinx_jupyterbook_latex", "sphinx_multitoc_numbering"):
         app.extensions[name].parallel_read_safe = True
@@ -97,9 +100,10 @@ def read_in_parallel(app: Sphinx) -> None:
 
 
 def follow_address(app: Sphinx, config: Config) -> None:
-    """Have the pages say where they are published; if that is nowhere, leave out the buttons
-    that need a place. Pages ask for it by `{only} published`, and by `{{ start }}` for a link to
-    Binder's page to start from.
+    """Have the pages say where they are published.
+
+    If that is nowhere, leave out the buttons that need a place. Pages ask for it by `{only}
+    published`, and by `{{ start }}` for a link to Binder's page to start from.
     """
     root = Path(app.srcdir)
     if not address.of_repository(root):
@@ -121,9 +125,10 @@ def follow_address(app: Sphinx, config: Config) -> None:
 
 
 def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
-    """Put what was executed in the place of a notebook, which has no outputs; under its title,
-    whose answers these are, and what has changed upstream since; at its end, of which releases of
-    packages its findings are true.
+    """Put what was executed in the place of a notebook, which has no outputs.
+
+    Under its title it says whose answers these are, and what has changed upstream since; at its
+    end, which releases of packages its findings are true of.
     """
     path, book = Path(app.env.doc2path(page)), Book(Path(app.srcdir))
     if path.suffix != ".ipynb":
@@ -153,7 +158,7 @@ def with_note(text: str, note: str) -> str:
     return f"{text[: title.end()]}\n\n:::{{note}}\n{note}\n:::\n{text[title.end() :]}"
 
 
-def name_entries(app: Sphinx, env: Any) -> None:
+def name_entries(_app: Sphinx, env: Any) -> None:
     """Let Markdown links lead to a term and to an entry of the bibliography.
 
     As in `glossary.md#term-greenlet` and `bibliography.md#cite-rfc9113`: MyST knows the headings
@@ -167,7 +172,7 @@ def name_entries(app: Sphinx, env: Any) -> None:
         env.metadata[page].setdefault("myst_slugs", {})[id] = (0, id, id)
 
 
-def offer_script(app: Sphinx, page: str, template: str, context: dict, doctree: Any) -> None:
+def offer_script(app: Sphinx, page: str, _template: str, context: dict, _doctree: Any) -> None:
     """Offer each chapter as a script too, beside the notebook."""
     if not app.env.doc2path(page).endswith(".ipynb"):
         return
@@ -228,7 +233,8 @@ def _with_breaks(word: re.Match[str]) -> str:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("config-inited", lambda app, config: leave_out_thebe(app), priority=0)
+    """Register it all."""
+    app.connect("config-inited", lambda app, _: leave_out_thebe(app), priority=0)
     app.connect("config-inited", follow_address, priority=0)
     app.setup_extension("sphinx.ext.githubpages")  # .nojekyll, without which Jekyll is asked
     if address.of_site(Path(app.srcdir)):

@@ -55,9 +55,7 @@ def of_surroundings(book: Book) -> str:
 
 
 def of_machine_file(book: Book, file: Path) -> str:
-    """Return a stamp of everything that a notebook's result depends on, beside its own code, if all
-    answers come from a machine file.
-    """
+    """Return a stamp of what a notebook depends on beside its code, if a machine file answers."""
     content = hashlib.sha256(file.read_bytes()).hexdigest()
     return digests.digest(
         of_files(book.root, REACHABLE), modes.current().name, sys.version, content

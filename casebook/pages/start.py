@@ -1,12 +1,11 @@
-"""The chapters at a glance, for start.ipynb: what each takes, and what of it this machine can
-measure.
-"""
+"""The chapters at a glance, for start.ipynb: what each takes, and what this machine can measure."""
 
 import re
 from html import escape
 from pathlib import Path
 
 from casebook import places
+from casebook.charts.captions import Caption
 from casebook.charts.tables import Table, table
 from casebook.pages import timing
 from casebook.pages.contents import Book, code_cells, read
@@ -19,8 +18,7 @@ _MINUTES = re.compile(r"(?:\d+|[Hh]alf a) minutes?[^.*]*")
 
 
 def chapters() -> Table:
-    """Return a row for each notebook of the book, in reading order, linked from the project's
-    folder.
+    """Return a row for each notebook of the book, in reading order, linked from the root folder.
 
     The time at a reader's pace is what the chapter says; the time that its cells took is that of
     the last build here, if there was one.
@@ -31,7 +29,8 @@ def chapters() -> Table:
     rows = [_row(path, seconds.get(path.stem), missing) for path in book.notebooks()]
     titles = ["chapter", "takes", "what is measured here"]
     titles += ["its last run here, s"] * bool(took)
-    return table("The chapters", titles, (row[: len(titles)] for row in rows), numbers=[3])
+    lines = (row[: len(titles)] for row in rows)
+    return table(Caption("The chapters"), titles, lines, numbers=[3])
 
 
 def _runs(version: str) -> bool:

@@ -138,7 +138,8 @@ class _Statements(ast.NodeTransformer):
         cell.body = body
         return cell
 
-    def replacement_of(self, statement: ast.stmt, number: int) -> ast.stmt:
+    def replacement_of(self, statement: ast.stmt, _number: int) -> ast.stmt:
+        """Return what is executed in the place of statement `number`: itself, by default."""
         return statement
 
     def note_start(self, number: int) -> None:
@@ -151,9 +152,7 @@ class _Statements(ast.NodeTransformer):
         """
 
     def _names_used(self, statement: ast.stmt) -> set[str]:
-        """Return the names that a statement uses, also in functions of the notebook that it
-        calls.
-        """
+        """Return the names that a statement uses, also in functions of the notebook."""
         names, todo = set(), [*_names(statement, ast.Load)]
         while todo:
             name = todo.pop()
@@ -176,7 +175,7 @@ class _Statements(ast.NodeTransformer):
         parts = str(module).split(".")
         return not TELLING.isdisjoint(".".join(parts[: i + 1]) for i in range(len(parts)))
 
-    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def _audit(self, event: str, _arguments: tuple[Any, ...]) -> None:
         if event not in EVENTS or measurements.is_under_way() or build.is_exploring():
             return
         if not _is_in_platform():
@@ -232,9 +231,11 @@ class Keeping(_Statements):
         stream.write = record_and_write
 
     def note_event(self) -> None:
+        """Note that the current statement looked at the machine."""
         self._has_event = True
 
     def note_start(self, number: int) -> None:
+        """Keep what the statement before saw, and begin with the next one."""
         self._end()
         self._current = None if number == _DEFINITION else number
         self._has_event, self._has_shown, self._value, self._printed = False, False, None, []
@@ -246,9 +247,7 @@ class Keeping(_Statements):
         self._current = None
 
     def _end(self) -> None:
-        """Keep what the statement that has just ended well printed and assigned, if it saw the
-        machine.
-        """
+        """Keep what the last statement printed and assigned, if it saw the machine."""
         if self._current is None:
             return
         statement, question = self.statements[self._current]
@@ -262,13 +261,13 @@ class Keeping(_Statements):
         for name in sorted((bound | changed) & space.keys()):
             try:
                 data[name] = plain.encode(space[name])
-            except plain.NoForm:
+            except plain.NotDataError:
                 self._without_form |= {name} & bound
         answer: dict[str, Any] = {"printed": _joined(self._printed), "names": data}
         if self._value is not None:
             try:
                 answer["value"] = plain.encode(self._value)
-            except plain.NoForm:
+            except plain.NotDataError:
                 self._has_shown = True
         if self._has_shown:  # it is executed again, with the names of those before it
             answer = {"shown": True}
@@ -288,8 +287,9 @@ def _names(tree: ast.AST, context: type) -> set[str]:
 
 
 def _assigned(statement: ast.stmt) -> set[str]:
-    """Return the names that a statement assigns, or whose parts it replaces: frame in
-    `frame["x"] = 1`.
+    """Return the names that a statement assigns, or whose parts it replaces.
+
+    Such as frame in `frame["x"] = 1`.
     """
     parts = (
         node.value
@@ -341,13 +341,16 @@ class Answering(_Statements):
         shell.set_custom_exc((Exception,), self._not_in_file)
 
     def visit(self, cell: ast.AST) -> ast.AST:
+        """Return the cell with what was said there in the place of what looked at the machine."""
         self._cell = list(getattr(cell, "body", ()))
         return super().visit(cell)
 
     def note_event(self) -> None:
+        """Refuse to start a process or to connect to anybody."""
         raise NotInFile("its machine file has no answer to this")
 
     def note_start(self, number: int) -> None:
+        """Refuse a statement that reads this machine, if the file has no answer to it."""
         if number == _DEFINITION:
             return
         self._number = number
@@ -359,6 +362,7 @@ class Answering(_Statements):
                 self.note_event()
 
     def replacement_of(self, statement: ast.stmt, number: int) -> ast.stmt:
+        """Return what says again what a statement said on the machine of the file."""
         answer = measurements.answered(self.statements[number][1])
         if answer is None:
             return statement
@@ -372,8 +376,10 @@ class Answering(_Statements):
         return _call(_SAYS, number, statement)
 
     def _attempt(self, statement: ast.stmt, number: int) -> ast.stmt:
-        """Return a statement that tries again to compute what the file does not have, and else
-        replays what it said there. What only looks up a class or a module tells nothing yet.
+        """Return a statement that tries again to compute what the file does not have.
+
+        If it cannot, it replays what it said there. What only looks up a class or a module tells
+        nothing yet.
         """
         names = set() if _looks_up(statement) else self._names_used(statement)
         used = ", ".join(map(repr, sorted(names)))
@@ -399,16 +405,14 @@ class Answering(_Statements):
         if any(map(self._reveals_machine, self._names_used(self.statements[number][0]))):
             try:
                 plain.encode(value)
-            except plain.NoForm:
+            except plain.NotDataError:
                 return value
             if value is not None:
                 self.note_event()
         return value
 
     def _draws(self, statement: ast.stmt) -> bool:
-        """Say whether a statement is a call that shows data: one of our charts, tables or
-        claims.
-        """
+        """Say whether a statement only shows data, by one of our charts, tables or claims."""
         call = statement.value if isinstance(statement, ast.Expr) else None
         if not isinstance(call, ast.Call):
             return False
@@ -422,8 +426,7 @@ class Answering(_Statements):
         return str(module).startswith(_DRAWING)
 
     def _names_code(self, statement: ast.stmt) -> bool:
-        """Say whether a statement only gives another name to something that is no data, like a
-        class.
+        """Say whether a statement only gives another name to what is no data, like a class.
 
         Such a name tells nothing of this machine; what is done with it later may.
         """
@@ -432,7 +435,7 @@ class Answering(_Statements):
         code = compile(ast.Expression(statement.value), "<lookup>", "eval")
         try:
             plain.encode(eval(code, dict(self.shell.user_ns)))  # a lookup: no call is in it
-        except plain.NoForm:
+        except plain.NotDataError:
             self._without_form |= _names(statement, ast.Store)
             return True
         except Exception:
@@ -440,8 +443,9 @@ class Answering(_Statements):
         return False
 
     def replay(self, number: int) -> Any:
-        """Print what a statement printed there, and give its names their data. Returns the value
-        that it showed; None if it showed none.
+        """Print what a statement printed there, and give its names their data.
+
+        Returns the value that it showed; None if it showed none.
         """
         answer = measurements.answered(self.statements[number][1]) or {}
         for name, text in answer.get("printed", ()):
@@ -453,7 +457,7 @@ class Answering(_Statements):
         return plain.decode(answer["value"]) if "value" in answer else None
 
     def _not_in_file(
-        self, shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: Any = None
+        self, shell: Any, kind: type, error: BaseException, *_: Any, **__: Any
     ) -> None:
         """Say why a cell cannot go on, and that its further findings are not here.
 
@@ -494,8 +498,9 @@ def _checked(statement: ast.stmt, number: int) -> ast.stmt:
 
 
 def _claims(stopped: ast.stmt, cell: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    """Yield the claims of a cell from the statement that stopped it: id and sentence, as far as the
-    code says them.
+    """Yield the claims of a cell from the statement that stopped it, as far as the code says them.
+
+    Each is an id and a sentence.
     """
     rest = cell[cell.index(stopped) :] if stopped in cell else cell
     for call in (node for statement in rest for node in ast.walk(statement)):

@@ -1,5 +1,6 @@
-"""How long each chapter takes and on what, and how much time is left: a line per chapter, and a bar
-at a terminal.
+"""How long each chapter takes and on what, and how much time is left.
+
+A line per chapter, and a bar at a terminal.
 
 What chapters took in the last build here is kept in .casebook/timing.json. A machine file brings
 what they took there; scaled by how fast this machine is, that is the first estimate of a new one.
@@ -201,8 +202,7 @@ class Timing:
 
     @contextlib.contextmanager
     def chapter(self, name: str, notes: Path) -> Iterator[None]:
-        """Time a chapter while it is executed; print the time left at its beginning, its own at
-        its end.
+        """Time a chapter while it is executed; print the time left, and at its end its own.
 
         Parameters:
             name: its file's stem.
@@ -251,8 +251,9 @@ def _part(time: ChapterTime, share: float) -> ChapterTime:
 
 
 def on_this_machine(machine: machine_files.Machine) -> dict[str, ChapterTime]:
-    """Return what the chapters may take here, by what they took on another machine, scaled by how
-    long both need for the same unit of work.
+    """Return what the chapters may take here, by what they took on another machine.
+
+    It is scaled by how long both need for the same unit of work.
     """
     units = machine.about.get("unit_ms", [])
     ratio = unit_ms() / units[1] if len(units) == 3 and units[1] > 0 else 1.0
@@ -260,8 +261,9 @@ def on_this_machine(machine: machine_files.Machine) -> dict[str, ChapterTime]:
 
 
 def growth(actual: Mapping[str, ChapterTime], expected: Mapping[str, ChapterTime]) -> float | None:
-    """Return how many times as long the chapters took as expected, those that both have; None
-    if there are none.
+    """Return how many times as long the chapters took as expected.
+
+    They are those that both have; None if there are none.
     """
     common = actual.keys() & expected.keys()
     if not common:
@@ -281,8 +283,9 @@ def duration(seconds: float) -> str:
 
 
 def table(book: Book) -> str:
-    """Return where the time of the last measuring build went, as text: a row per chapter, the
-    longest first, then a row per measurement. All in seconds.
+    """Return where the time of the last measuring build went, as text, in seconds.
+
+    A row per chapter, the longest first, then a row per measurement.
 
     Raises FileNotFoundError if none was measured here.
     """

@@ -112,8 +112,9 @@ def listed(rows: list[dict[str, Any]], last: str = "and") -> str:
 
 
 def of_releases(verdict: dict[str, Any]) -> str:
-    """Return the releases of its package that a verdict is true of: the oldest and the newest that
-    we know, and the neighbours that it is not true of.
+    """Return the releases of its package that a verdict is true of.
+
+    They are the oldest and the newest that we know, and the neighbours that it is not true of.
     """
     false_before, false_since = verdict["before"], verdict["turned"]
     true_of = [answer["version"] for answer in verdict["answers"] if answer["still"]]
@@ -130,6 +131,7 @@ def of_releases(verdict: dict[str, Any]) -> str:
 
 def releases(checks: Checks, chapter: str) -> str:
     """Return what a chapter says below everything else: which releases its verdicts are true of.
+
     Empty if it has none.
     """
     lines = [
@@ -157,8 +159,9 @@ def _result_text(answer: dict[str, Any]) -> str:
 
 
 def turned(checks: Checks, chapter: str) -> str:
-    """Return what a chapter says above everything else: its verdicts that have turned, in a green
-    box. Empty if none has.
+    """Return what a chapter says above everything else: its verdicts that have turned.
+
+    They are in a green box; empty if none has.
     """
     lines = []
     for verdict in checks["verdicts"]:

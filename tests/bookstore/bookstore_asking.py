@@ -19,10 +19,7 @@ def needs(witness):
 
 
 def over_http2(store, *paths):
-    """Return [path, status, body] of each path in the order complete.
-
-    Up to a hundred are asked for at once on one connection.
-    """
+    """Fetch on one connection, up to a hundred at once: [path, status, body] as they come."""
     client = bare_h2.Connection(store.url, trusting(store), 20)
     with client.socket:
         client.settle()

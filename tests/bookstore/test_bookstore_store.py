@@ -172,10 +172,7 @@ def test_a_certificate_without_names_is_for_nobody(engine):
 
 
 def test_more_streams_than_allowed_are_never_answered(engine):
-    """Twisted ends the whole connection; Granian refuses what is too much.
-
-    With Twisted no book is answered, with Granian the others are.
-    """
+    """Twisted ends the whole connection, and answers no book; Granian refuses what is too much."""
     with open_store(engine, delay_s=0.5) as store:
         allowed = store.max_streams
         paths = list(map(book, IDS[: allowed + 20]))
@@ -191,8 +188,8 @@ def test_more_streams_than_allowed_are_never_answered(engine):
 def rush(store, paths):
     """Ask for all paths without waiting to hear how many are allowed.
 
-    Returns which were answered, which were refused (their streams were reset), and error code and
-    last stream of a GOAWAY, if any.
+    Returns those that were answered, those that were refused (their streams were reset), and error
+    code and last stream of a GOAWAY, if any.
     """
     answered, refused = [], []
     client = bare_h2.Connection(store.url, trusting(store), 10)

@@ -80,7 +80,7 @@ CASES += [(client, "shy") for client in ("bare-h2", "hyper")]
 
 @pytest.fixture(scope="module")
 def outcome(shop, tmp_path_factory):
-    """outcome(client, trouble): the frame of one visit, or its VisitFailed.
+    """A function of client and trouble: the frame of one visit, or its VisitFailed.
 
     All visits are made here, some at a time, since most of them wait. None goes on beside a test:
     pytest changes os.environ between tests, which a visit reads.

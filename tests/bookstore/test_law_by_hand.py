@@ -29,12 +29,12 @@ TCP, TLS, LIST = 0, 1, 2
 )
 def test_what_a_lost_packet_costs(monkeypatch, lost, seconds):
     drawn = chain((LOST if place in lost else CAME for place in range(40)), repeat(CAME))
-    monkeypatch.setattr(law, "_lot", lambda seed: drawn)
+    monkeypatch.setattr(law, "_lot", lambda _seed: drawn)
     assert law.seconds("one connection", 1, 109, 1.0, loss=0.5) == pytest.approx(seconds)
 
 
 def test_after_a_loss_one_packet_more_leaves_in_each_round_trip(monkeypatch):
-    monkeypatch.setattr(law, "_lot", lambda seed: chain([CAME, CAME, LOST], repeat(CAME)))
+    monkeypatch.setattr(law, "_lot", lambda _seed: chain([CAME, CAME, LOST], repeat(CAME)))
     body = 30 * law.PACKET - law.AROUND
     # The list has left six that may: the book's thirty leave as 6, 7, 8 and 9.
     assert law.seconds("one connection", 1, body, 1.0, loss=0.5) == pytest.approx(2 + 3 + 4)

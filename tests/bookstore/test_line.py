@@ -80,7 +80,7 @@ OVER = """
 import json, subprocess, sys
 sys.path.insert(0, {folder!r})
 from ends import Ends
-from wire import TooMuch, Wire
+from wire import TooMuchError, Wire
 way, size, there, back, far, near, congestion, carries = json.load(sys.stdin)
 with Ends(way, congestion) as ends:
     server = ends.start("far", [sys.executable, "-c", far], stdout=subprocess.PIPE)
@@ -92,7 +92,7 @@ with Ends(way, congestion) as ends:
         said, _ = client.communicate()
     try:
         kept = wire.kept_up(carries)
-    except TooMuch as error:
+    except TooMuchError as error:
         kept = {{"too_much": str(error)}}
     server.kill()
     server.wait()
@@ -196,11 +196,11 @@ def test_one_named_segment_is_lost_once_and_comes_again():
 @pytest.mark.parametrize(
     "lose, fits",
     [
-        ({"connection": 0, "byte": 50_000, "count": 5}, lambda dropped, packets: dropped == 5),
-        ({"connection": 1, "byte": 50_000}, lambda dropped, packets: dropped == 0),
+        ({"connection": 0, "byte": 50_000, "count": 5}, lambda dropped, _packets: dropped == 5),
+        ({"connection": 1, "byte": 50_000}, lambda dropped, _packets: dropped == 0),
         ({"each": 50}, lambda dropped, packets: dropped == packets // 50),
         ({"share": 0.05, "seed": 3}, lambda dropped, packets: 0 < dropped < packets / 4),
-        ({}, lambda dropped, packets: dropped == 0),
+        ({}, lambda dropped, _packets: dropped == 0),
     ],
     ids=["burst", "another connection", "each 50th", "by lot", "none"],
 )
@@ -230,10 +230,12 @@ def test_it_says_when_it_cannot_keep_up():
     tried.windows.update({7: 500, 8: 400})
     late = {"late_ms": 3.0, "most_late_ms": 500.0}
     assert tried.kept_up(20_000) == {**late, "busiest": 10_000}
-    with pytest.raises(wire.TooMuch, match=r"10,000 a second; it carries 19,999 here, and 50%"):
+    with pytest.raises(
+        wire.TooMuchError, match=r"10,000 a second; it carries 19,999 here, and 50%"
+    ):
         tried.kept_up(19_999)
     tried._ways[0].late_s += [0.1, 0.1, 0.1]
-    with pytest.raises(wire.TooMuch, match="half of the packets were more than"):
+    with pytest.raises(wire.TooMuchError, match="half of the packets were more than"):
         tried.kept_up(20_000)
 
 
@@ -256,7 +258,7 @@ def test_what_the_line_carries_is_measured_and_a_run_beyond_it_is_refused():
     assert 0 < kept["busiest"] < wire.SHARE * carries and not counts["back"]["dropped"]
 
 
-def test_a_visit_that_the_line_cannot_keep_up_with_is_no_timing(monkeypatch, tmp_path):
+def test_a_visit_that_the_line_cannot_keep_up_with_is_no_timing(monkeypatch):
     """As on a line that carries ten packets a second; nothing is stored of it."""
     here.environment(visits.STACK)
     stored = []
@@ -432,7 +434,7 @@ def test_without_a_control_there_is_one_line_at_a_time(monkeypatch):
 def test_the_control_compares_each_visit_alone_with_the_same_on_several_lines(monkeypatch):
     """With one line, that takes twice as long as the others when they are made together."""
 
-    def measure(stack, asked, repeats):
+    def measure(_, asked, repeats):
         [asked], [line_] = asked, repeats
         longer = 2 if asked["control"] == "together" and line_ == 1 else 1
         walls = [longer * 0.07 * number for number in range(1, 9)]

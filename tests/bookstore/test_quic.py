@@ -78,7 +78,7 @@ def test_a_book_that_is_not_there_is_an_error_with_its_name():
     assert failure["book"] == "no-such-book" and failure["message"] == "status 404"
 
 
-def test_nobody_there_is_an_error_and_no_waiting_for_ever(tmp_path):
+def test_nobody_there_is_an_error_and_no_waiting_for_ever():
     with on_loopback() as (place, _, process):
         process.kill()
         process.wait()
@@ -86,7 +86,7 @@ def test_nobody_there_is_an_error_and_no_waiting_for_ever(tmp_path):
     assert answer["failure"] and not answer["bodies"]
 
 
-def test_a_certificate_of_another_is_refused(tmp_path):
+def test_a_certificate_of_another_is_refused():
     with on_loopback() as (place, ask, _), on_loopback() as (other, _, _):
         wrong = SimpleNamespace(url=place.url, ca_file=other.ca_file)
         answer = readers.read(readers.manner("bare-h3"), wrong, stock.ids()[:1], timeout_s=5.0)

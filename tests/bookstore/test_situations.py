@@ -86,7 +86,7 @@ def test_the_law_knows_no_narrow_line():
 def test_the_matrix_leaves_out_what_would_never_end_and_nothing_else(monkeypatch):
     asked = []
 
-    def ask(clients, **what):
+    def ask(_, **what):
         asked.append(what)
         return pd.DataFrame({"n": [what["n"]]})
 

@@ -77,7 +77,7 @@ def test_tasks_on_one_loop_share_a_context_and_do_not_wait(way):
 def test_a_task_that_gets_a_wrong_page_is_no_measurement(monkeypatch):
     wrong = [{"page": 0, "status": 200, "got_page": 1}]
     answer = {"failed": None, "pages": wrong}
-    monkeypatch.setattr(shared_contexts, "_ask_probe", lambda *asked: (answer, {}))
+    monkeypatch.setattr(shared_contexts, "_ask_probe", lambda *_asked: (answer, {}))
     with pytest.raises(RunFailed, match="page 0 came back"):
         handshakes.measure_tasks(CLIENTS, "asyncio-shared", n=2)
     with pytest.raises(UsageError, match="asyncio-shared"):

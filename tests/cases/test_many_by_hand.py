@@ -1,4 +1,4 @@
-"""What crawls come to, and what a job costs by the model, worked out by hand.
+"""What crawls come to, and what a job costs by the model, with numbers that are written down.
 
 No cluster is started.
 """
@@ -23,14 +23,14 @@ def crawling(monkeypatch):
     monkeypatch.syspath_prepend(str(PROBES))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     crawl = SimpleNamespace(
-        batches_of=lambda urls, size: {"host": [[], []]}, Manners=lambda *_: None,
-        Patience=lambda **_: None, crawl=lambda *_, **__: {"good": 2},
+        batches_of=lambda *_: {"host": [[], []]}, crawl=lambda *_, **__: {"good": 2},
+        **dict.fromkeys(("Manners", "Patience", "OneClient", "Plan"), lambda *_, **__: None),
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "crawl", crawl)
     monkeypatch.delitem(sys.modules, "crawling", raising=False)
     import crawling
 
-    monkeypatch.setattr(crawling, "content", lambda folder: {"rows": 2})
+    monkeypatch.setattr(crawling, "content", lambda _folder: {"rows": 2})
     yield crawling
     sys.modules.pop("crawling", None)
 
@@ -42,7 +42,7 @@ def job_of(crawling, before, after):
     def run(function):
         return looks.pop(0) if function is crawling.usage else None
 
-    client = SimpleNamespace(run=run, wait_for_workers=lambda count: None)
+    client = SimpleNamespace(run=run, wait_for_workers=lambda _count: None)
     server = SimpleNamespace(reset=lambda: None, hosts=["a"], counters=lambda: {"requests": 2})
     return crawling.run_job(client, {"pages": 2}, server, "bundle.pem", "folder")
 

@@ -28,6 +28,7 @@ from casebook.cases.certificates.loading import Task
 from casebook.cases.fetching import modes, trust
 from casebook.errors import RunFailed
 from casebook.laboratory.decisions import ratio
+from casebook.laboratory.experiment import never
 from casebook.stacks import digests
 
 ALL = len(trust.certificates())
@@ -147,7 +148,7 @@ def test_the_probe_is_told_the_library_of_the_stack_and_how_many_certificates_th
 def test_tasks_with_something_preloaded_are_done_in_another_process(monkeypatch):
     seen = []
 
-    def in_rounds(ways, repeats, called):
+    def in_rounds(ways, *_):
         seen.extend((name, asked["tasks"]) for _, name, asked in ways)
         return pd.DataFrame()
 
@@ -215,7 +216,7 @@ def test_a_round_counts_from_one_and_a_half_cores_on():
 def test_the_instructions_of_a_load_are_those_beyond_the_idle_process(monkeypatch):
     """Valgrind writes a log for each process; the program says which of them loaded."""
 
-    def output(command, called, within_s, environ):
+    def output(command, *_):
         assert "--tool=cachegrind" in command and "-S" in command
         [log] = [part.partition("=")[2] for part in command if part.startswith("--log-file=")]
         for pid, refs in ((11, "1,000,000"), (22, "251,000,500"), (33, "9")):
@@ -239,9 +240,9 @@ def test_a_log_without_a_count_is_no_measurement(tmp_path):
 def test_instructions_are_counted_in_full_mode_and_when_they_are_recorded(monkeypatch):
     counting = counts._counting()
     monkeypatch.setattr(modes, "current", lambda: modes.QUICK)
-    assert counting.spares() and not replace(counting, spares=bool).spares()
+    assert counting.spares({}) and not replace(counting, spares=never).spares({})
     monkeypatch.setattr(modes, "current", lambda: modes.FULL)
-    assert not counting.spares()
+    assert not counting.spares({})
     assert {part.name for part in counting.made_of} == {
         "counts.py", "valgrind", "certifi's certificates",
     }  # fmt: skip
@@ -333,7 +334,7 @@ def test_half_of_the_free_memory_may_be_taken(monkeypatch):
 
 
 def test_the_memory_that_is_free_is_also_that_of_the_container(monkeypatch, tmp_path):
-    monkeypatch.setattr(weights, "Path", lambda folder, name: tmp_path / name)
+    monkeypatch.setattr(weights, "Path", lambda _folder, name: tmp_path / name)
     on_machine = weights.free_mib()
     (tmp_path / "memory.max").write_text(f"{5 << 20}\n")
     (tmp_path / "memory.current").write_text(f"{2 << 20}\n")

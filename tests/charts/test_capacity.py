@@ -6,7 +6,7 @@ import pytest
 
 from casebook import places
 from casebook.cases.many import capacity
-from casebook.charts import capacity_calculator as drawn
+from casebook.charts import capacity as drawn
 
 STATIC = places.ROOT / "book" / "_static"
 COSTS = capacity.Costs(

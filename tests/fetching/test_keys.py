@@ -13,10 +13,9 @@ from casebook.cases.fetching import bench, near_limit, processor_time, server, t
 from casebook.laboratory import measurements
 from casebook.stacks import digests, environments
 
-RUN = {"n": 3, "delay_s": 0.1, "client": "grequests", "trust": "authority"}
+RUN = {"n": 3, "delay_s": 0.1, "client": "grequests", "trust": "authority", "scheme": "https"}
 STORED = dict(
-    stack="s", python="3", client="c", n=3, delay_s=0.1, scheme="https", trust="authority",
-    repeat=1, wall_s=1.0, user_s=0.1, sys_s=0.1, process_cpu_s=0.3, peak_rss_kib=1, ok=3,
+    python="3", wall_s=1.0, user_s=0.1, sys_s=0.1, process_cpu_s=0.3, peak_rss_kib=1, ok=3,
     counters={}, versions={}, measured_at="",
 )  # fmt: skip
 
@@ -28,17 +27,19 @@ def keys(monkeypatch):
 
     def stored(key, measure):
         found.append(key)
-        return STORED
+        return {"answer": STORED}
 
     monkeypatch.setattr(measurements, "stored_or_new", stored)
     monkeypatch.setattr(environments, "fingerprint", lambda stack: f"of {stack.lock}")
+    monkeypatch.setattr(environments, "ensure", lambda stack, *_: SimpleNamespace(stack=stack))
     monkeypatch.setattr(digests, "tool", lambda name: f"{name} 1.0")
     return found
 
 
-def key_of(keys, stack="stage-1-today", scheme="https", repeat=1, **changed):
+def key_of(keys, stack="stage-1-today", repeat=1, gather="", **changed):
     its = stack if isinstance(stack, stacks.Stack) else stacks.get(stack)
-    bench.Bench(scheme).run(SimpleNamespace(stack=its), repeat, **RUN | changed)
+    asked = RUN | ({"gather": gather} if gather else {}) | changed
+    bench.fetching(its, asked["client"], gather).answer([its], asked, repeat)
     return keys[-1]
 
 
@@ -88,17 +89,9 @@ def test_a_run_is_made_of_its_own_client_the_server_and_the_cure_where_it_has_it
         ("turns", "probes/turns.py"),
     ],
 )
-def test_an_observation_is_made_of_its_own_instrument(keys, monkeypatch, kind, file):
-    seen = dict(
-        stack="s", kind=kind, n=1, delay_s=0, python="3", steps="", measured_at="", source="live",
-        answer={},
-    )  # fmt: skip
-    monkeypatch.setattr(
-        measurements, "stored_or_new", lambda key, measure: keys.append(key) or seen
-    )
-    environment = SimpleNamespace(stack=stacks.get("stage-1-today"))
+def test_an_observation_is_made_of_its_own_instrument(keys, kind, file):
     for each in (kind, "provenance"):
-        bench.Bench().observation(environment, each, **RUN)
+        key_of(keys, gather=each)
     own, other = keys
     assert [name for name in own.made_of if name.endswith(file)]
     assert not [name for name in other.made_of if name.endswith(file)]
@@ -106,15 +99,17 @@ def test_an_observation_is_made_of_its_own_instrument(keys, monkeypatch, kind, f
 
 
 def test_what_another_server_answered_is_not_stored(keys, monkeypatch):
-    monkeypatch.setattr(measurements, "new", lambda measure: STORED)
+    monkeypatch.setattr(measurements, "new", lambda measure: {"answer": STORED})
     lab = server.Server("https://127.0.0.1:1", None, None)
-    environment = SimpleNamespace(stack=stacks.get("stage-1-today"))
-    assert bench.Bench(of_another=lab).run(environment, 1, **RUN).n == 3 and not keys
+    stack = stacks.get("stage-1-today")
+    asked = bench.fetching(stack, "grequests", target=lab).first_answer([stack], RUN)
+    assert asked.answer == STORED and not keys
 
 
 def test_a_run_of_the_near_limit_is_made_of_its_source_and_of_this_go(keys, monkeypatch):
     def key(**changed):
-        near_limit._run(**{"n": 3, "delay_s": 0.1, "repeat": 1, "trust": "bundle"} | changed)
+        repeat = changed.pop("repeat", 1)
+        near_limit._experiment().answer([], RUN | {"trust": "bundle"} | changed, repeat)
         return keys[-1]
 
     usual = key()

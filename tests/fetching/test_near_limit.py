@@ -11,6 +11,7 @@ from casebook import places
 from casebook.cases.fetching import near_limit, run_record, server, trust
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.laboratory import decisions
+from casebook.laboratory.experiment import PROVENANCE, Measurement
 
 
 def ask(lab: server.Server, **spec) -> dict:
@@ -125,13 +126,14 @@ def test_what_was_not_over_a_connection_each_is_no_near_limit(
     monkeypatch.setattr(near_limit, "build", lambda: "program")
     monkeypatch.setattr(near_limit.trust, "of_name", lambda *_: trust.Trust(True, "bundle.pem"))
     monkeypatch.setattr(near_limit.commands, "output", lambda *_, **__: json.dumps(answer))
-    asked = dict(n=3, delay_s=0.25, repeat=1, trust="bundle")
+    asked = dict(n=3, delay_s=0.25, trust="bundle", client="go", scheme="https")
     if is_one:
-        stored = near_limit._measure_now(**asked)
+        stored = near_limit._ask(asked)
         assert stored["counters"]["connections"] == 3
-        run = run_record.from_stored(stored)
+        made = dict.fromkeys(PROVENANCE, "")
+        [run] = run_record.frame_of([Measurement((), asked, 1, stored, made)], "go").itertuples()
         assert (run.stack, run.client, run.scheme, run.ok) == ("go", "go", "https", 3)
         assert (run.cpu_s, run.effective_concurrency, run.verdict) == (0.375, 1.5, "concurrent")
     else:
         with pytest.raises(RunFailed, match=f"{requests} requests over {connections} connections"):
-            near_limit._measure_now(**asked)
+            near_limit._ask(asked)

@@ -49,7 +49,9 @@ def test_python_2_can_read_each_probe_that_does_not_say_otherwise():
 def ask(name, target, gather=(), n=5, delay_s=0.1, client="grequests", **other):
     """The probe's answer for this stack; other keys go into its specification."""
     target.reset()
-    return ask_probe(environment(name), target, n, delay_s, client, tuple(gather), **other)[0]
+    return ask_probe(environment(name), target, n, delay_s, client, gather=tuple(gather), **other)[
+        0
+    ]
 
 
 @pytest.fixture(scope="module")

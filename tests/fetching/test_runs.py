@@ -1,4 +1,3 @@
-import dataclasses
 import gc
 import pstats
 import time
@@ -10,12 +9,24 @@ import pytest
 from casebook import places, stacks
 from casebook.cases.fetching import analysis, observations, run_record, trust
 from casebook.errors import RunFailed
-from casebook.laboratory import conditions, machine_files, measurements, progress, reference
+from casebook.laboratory import (
+    conditions,
+    experiment,
+    machine_files,
+    measurements,
+    progress,
+    reference,
+)
 from casebook.stacks import digests, environments
 
-ASKED = dict(
-    stack="s", client="grequests", n=2, delay_s=0.1, scheme="https", trust="authority", repeat=1
-)
+ASKED = dict(client="grequests", n=2, delay_s=0.1, scheme="https", trust="authority")
+
+
+def run_of(stored: dict) -> run_record.Run:
+    """The run of a stored answer, in the first round of the stack of this Python."""
+    made = dict.fromkeys(experiment.PROVENANCE, "")
+    asked = [stacks.get("stage-0")]
+    return run_record.of(experiment.Measurement(asked, ASKED, 1, stored, made))
 
 
 def response(page, status=200, got_page=None):
@@ -38,7 +49,7 @@ def failed(page, kind, message):
 
 def test_a_run_carries_the_servers_counters_and_its_verdict():
     counted = {"connections": 2, "handshakes": 2, "requests": 2, "peak_in_flight": 2}
-    run = run_record.from_answer(answer(), counted | {"protocols": {}}, **ASKED)
+    run = run_of(run_record.to_store("s", 2, answer(), counted | {"protocols": {}}))
     assert run.verdict == "concurrent"
     assert run.effective_concurrency == pytest.approx(2.0)
     assert set(run.counters) == set(run_record.COUNTERS)
@@ -58,7 +69,7 @@ def test_a_run_carries_the_servers_counters_and_its_verdict():
 )
 def test_a_run_with_a_wrong_response_is_an_error_that_names_it(changed, said):
     with pytest.raises(RunFailed, match=said):
-        run_record.from_answer(answer(**changed), None, **ASKED)
+        run_record.to_store("s", 2, answer(**changed), None)
 
 
 def test_a_digest_sees_what_code_does_and_not_where_it_lies(tmp_path):
@@ -125,7 +136,8 @@ def test_a_measurement_says_how_it_was_made(tmp_path, monkeypatch, locks_of_our_
     values = iter(range(9))
 
     def taken():
-        return measurements.stored_or_new("key", lambda: {"value": next(values)})
+        key = measurements.Key("key", ["x"], {})
+        return measurements.stored_or_new(key, lambda: {"value": next(values)})
 
     first = taken()
     assert set(measurements.COLUMNS) <= set(first) and first["schema"] == measurements.SCHEMA
@@ -176,7 +188,9 @@ def test_a_profile_survives_the_way_into_a_dump_and_back(tmp_path, monkeypatch):
     assert back.source == "reference" and back.instead == ""
     other = observations.recorded("stage-0", "profile", ["grequests"], n=10, delay_s=0.1)
     assert other.instead == "a delay in seconds of 1 instead of 0.1"
-    assert observations.recorded("stage-0", "profile", ["grequests"], 10, 1.0, "loop") is None
+    assert (
+        observations.recorded("stage-0", "profile", ["grequests"], 10, 1.0, client="loop") is None
+    )
     assert back.answer["profile"] == rows
     assert back.frame["function"].tolist() == ["g", "f"]
     broken = [{"function": "f"}, rows[0] | {"callers": [["b.py"]]}, rows[0] | {"tt": "long"}]
@@ -247,14 +261,12 @@ def test_variables_that_a_stack_is_run_with_are_in_its_key(keyed, monkeypatch):
 
 
 def test_what_follows_from_a_run_is_said_by_the_code_of_today(monkeypatch):
-    run = run_record.from_answer(answer(), {"peak_in_flight": 2}, **ASKED)
-    stored = run_record.to_store(run)
-    assert not {"verdict", "effective_concurrency", "cpu_s"} & set(stored)
-    assert run_record.from_stored(stored | {"verdict": "serial"}) == dataclasses.replace(
-        run, provenance=dict.fromkeys(measurements.COLUMNS)
-    )
+    stored = run_record.to_store("s", 2, answer(), {"peak_in_flight": 2})
+    assert not {"verdict", "effective_concurrency", "cpu_s", "responses"} & set(stored)
+    run = run_of(stored)
+    assert run.verdict == analysis.CONCURRENT and run_of(stored | {"verdict": "serial"}) == run
     monkeypatch.setattr(analysis, "CONCURRENT_FROM", 2.5)
-    assert run_record.from_stored(stored).verdict == analysis.BETWEEN
+    assert run_of(stored).verdict == analysis.BETWEEN
 
 
 def test_what_a_script_imports_is_looked_up_once_until_a_file_changes(tmp_path):

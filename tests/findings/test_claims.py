@@ -188,7 +188,7 @@ def test_a_second_attempt_among_the_rounds_shows_both(beside, monkeypatch):
         return shown.pop()
 
     shown: list[dict] = []
-    monkeypatch.setattr(claims, "_show", lambda finding, frame: shown.append(finding.as_json()))
+    monkeypatch.setattr(claims, "_show", lambda finding, _: shown.append(finding.as_json()))
     window = Window(low=1.1)
     first, second = decide([0.8, 0.9] * 4, window), decide([1.2, 1.3] * 8, window)
     decision = replace(second, first=first)

@@ -71,9 +71,9 @@ def test_the_correlation_that_is_told_is_the_most():
 
 def test_of_a_decision_its_rounds_are_kept_and_nothing_that_is_no_number():
     few = decision(UNDECIDED, low=math.nan, high=math.nan, rounds=3)
-    assert Rounds.of(few) == Rounds(value=2.0, n=3, interval=None, window="above 0.5")
+    assert Rounds.from_decision(few) == Rounds(value=2.0, n=3, interval=None, window="above 0.5")
     nothing = decision(NOT_HERE, math.nan, low=math.nan, high=math.nan, rounds=0)
-    assert Rounds.of(nothing).value is None
+    assert Rounds.from_decision(nothing).value is None
 
 
 def test_two_attempts_are_both_told():

@@ -100,7 +100,7 @@ COMPARED = [
 
 @pytest.fixture
 def compared(capsys):
-    """compared(row, measured, **said) -> the line of a comparison in a terminal."""
+    """Return a function that compares a row with ours and returns the line in a terminal."""
 
     def comparing(*row_and_measured, **said):
         published.compare(*row_and_measured, **said)

@@ -101,7 +101,7 @@ def test_a_sentence_whose_finding_did_not_hold_says_so(tmp_path, parts, shown) -
 def test_a_figure_is_said_once_on_a_page(tmp_path, monkeypatch) -> None:
     rounds = Rounds(value=5.0, n=8, interval=[4, 6], window="below 3")
     with_interval = replace(finding("bad", OTHERWISE), **vars(rounds), decided=rounds)
-    monkeypatch.setattr(resting, "_findings", lambda app: {"bad": with_interval})
+    monkeypatch.setattr(resting, "_findings", lambda _: {"bad": with_interval})
     texts, _ = marked(tmp_path, {}, [("A", "bad"), "."], [("B", "bad"), "."])
     assert texts == [
         "Not so here: A. (The bad is 5: 4 to 6 in 8 rounds, asked: below 3)",
@@ -111,7 +111,7 @@ def test_a_figure_is_said_once_on_a_page(tmp_path, monkeypatch) -> None:
 
 def test_what_two_findings_lack_is_said_once(tmp_path, monkeypatch) -> None:
     gone = {id: replace(finding(id, NOT_HERE), because="no Python 2.7.") for id in ("a", "b")}
-    monkeypatch.setattr(resting, "_findings", lambda app: gone)
+    monkeypatch.setattr(resting, "_findings", lambda _: gone)
     [text], _ = marked(tmp_path, {}, ["Neither ", ("x", "a"), " nor ", ("y", "b"), "."])
     assert text == "Not measured here: Neither x nor y. (no Python 2.7)"
 
@@ -126,9 +126,9 @@ def test_all_that_rest_are_listed_in_their_order(tmp_path) -> None:
     ]
 
 
-def test_a_link_leads_to_its_finding(tmp_path) -> None:
+def test_a_link_leads_to_its_finding() -> None:
     transform = object.__new__(resting.MarkSentences)
-    builder = SimpleNamespace(get_relative_uri=lambda start, to: f"../{to}.html")
+    builder = SimpleNamespace(get_relative_uri=lambda _, to: f"../{to}.html")
     env = SimpleNamespace(docname="notebooks/one", app=SimpleNamespace(builder=builder))
     env._app = env.app
     transform.document = SimpleNamespace(settings=SimpleNamespace(env=env))

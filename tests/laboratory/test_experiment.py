@@ -313,7 +313,7 @@ def test_what_is_too_dear_is_taken_from_a_machine_that_was_asked_and_else_asked_
     monkeypatch.setattr(machine_files, "folder", lambda: other)
     reference.unlikeness.cache_clear()
     questions = [{"size": 10}, {"size": 11}]
-    spared = replace(parsing, spares=lambda: True).measure("stage-1-today", questions)
+    spared = replace(parsing, spares=lambda parameters: True).measure("stage-1-today", questions)
     assert spared["source"].tolist() == ["reference", "live"] and spared["took_ms"].iloc[0] == 500
     assert set(parsing.measure("stage-1-today", questions)["source"]) == {"live"}
 

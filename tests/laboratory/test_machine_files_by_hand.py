@@ -1,8 +1,8 @@
 """Machine files with numbers that are written down: saved and read, summed up, chosen among."""
 
 import json
+from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -140,36 +140,93 @@ def test_how_deep_an_answer_may_be(depth, is_deep, around):
     assert machine_files._is_deep(value) is is_deep
 
 
-def recorded(*rows: tuple) -> pd.DataFrame:
-    names = ["machine", "stack", "n", "repeat"]
-    return pd.DataFrame(rows, columns=names).assign(wall_s=range(len(rows)))
+@pytest.fixture
+def recorded(monkeypatch):
+    """Writes what machines answered, and asks what stands in: n, round, value, and what differs.
+
+    The files are told apart by name, the nearest machine first: near, then the reference, far.
+    """
+    answers: dict[str, list] = {}
+
+    def machine(name: str) -> SimpleNamespace:
+        return SimpleNamespace(name=name, label=f"the {name} one", answers=answers[name])
+
+    def likeness(name: str) -> int:
+        return ["near", reference.NAME, "far"].index(name)
+
+    monkeypatch.setattr(reference, "unlikeness", likeness)
+    monkeypatch.setattr(
+        reference.machine_files, "all_recorded", lambda: map(machine, sorted(answers))
+    )
+
+    def add(name: str, stack: str, n: object, repeat: int, value: float, **further) -> None:
+        asked = ["x", [stack, "step"], {"n": n}, repeat]
+        answers.setdefault(name, []).append({"asked": asked, "value": value, **further})
+
+    def ask(stack: str, *wanted: int) -> list[list]:
+        question = ["x", [stack, "step"], {"n": reference.unknown("n")}, reference.unknown("round")]
+        matches = reference.stand_ins(
+            question, {"n": wanted}, lambda values, answer: answer["value"] >= 0
+        )
+        return [
+            [each.values["n"], each.values["round"], each.answer["value"], each.instead]
+            for each in matches
+        ]
+
+    return SimpleNamespace(add=add, ask=ask)
 
 
-def test_what_stands_in_is_of_one_machine_and_says_which(monkeypatch):
-    likeness = {"": 1, "near": 0, "far": 2}
-    monkeypatch.setattr(reference, "unlikeness", lambda name: likeness[name])
-    monkeypatch.setattr(reference, "label", lambda name: f"the {name} one")
-    known = recorded(("", "a", 10, 1), ("near", "a", 5, 1), ("far", "a", 10, 1), ("far", "b", 3, 1))
-    found = reference.select_recorded(known, {"stack": "a"}, {"n": [10]})
+def test_what_stands_in_is_of_one_machine_and_says_which(recorded):
+    recorded.add(reference.NAME, "a", 10, 1, 0)
+    recorded.add("near", "a", 5, 1, 1)
+    recorded.add("far", "a", 10, 1, 2)
+    recorded.add("far", "b", 3, 1, 3)
     # The near one was not asked exactly this.
-    assert found[["n", "wall_s", "source", "instead"]].values.tolist() == [[10, 0, "reference", ""]]
-    found = reference.select_recorded(known, {"stack": "a"}, {"n": [7]})
-    assert found[["n", "instead"]].values.tolist() == [[5, "on the near one; n = 5 instead of 7"]]
-    found = reference.select_recorded(known, {"stack": "b"}, {"n": [10, 20]})
-    assert found[["n", "instead"]].values.tolist() == [
-        [3, "on the far one; n = 3 instead of 10, 20"]
-    ]
-    assert reference.select_recorded(known, {"stack": "c"}, {"n": [10]}).empty
+    assert recorded.ask("a", 10) == [[10, 1, 0, ""]]
+    assert recorded.ask("a", 7) == [[5, 1, 1, "on the near one; n = 5 instead of 7"]]
+    assert recorded.ask("b", 10, 20) == [[3, 1, 3, "on the far one; n = 3 instead of 10, 20"]]
+    # One of those that are wanted is there: it needs no other in the place of the rest.
+    assert recorded.ask("b", 3, 20) == [[3, 1, 3, "on the far one"]]
+    assert recorded.ask("c", 10) == []
+    # No value is wanted: whatever the nearest machine has.
+    assert recorded.ask("a") == [[5, 1, 1, "on the near one"]]
 
 
-def test_all_rounds_come_from_the_machine_that_has_the_question(monkeypatch):
-    monkeypatch.setattr(reference, "unlikeness", lambda name: ["near", "far"].index(name))
-    monkeypatch.setattr(reference, "label", str)
-    known = recorded(("near", "a", 3, 1), ("far", "a", 3, 1), ("far", "a", 3, 2))
-    first = reference.select_recorded(known, {"stack": "a", "repeat": 1}, {"n": [3]})
-    assert first["instead"].tolist() == ["on near"]
+def test_all_rounds_come_from_the_machine_that_has_the_question(recorded):
+    recorded.add("near", "a", 3, 1, 0)
+    recorded.add("far", "a", 3, 1, 1)
+    recorded.add("far", "a", 3, 2, 2)
     # Of the second round it has none, and another machine's would be no second round of its.
-    assert reference.select_recorded(known, {"stack": "a", "repeat": 2}, {"n": [3]}).empty
+    assert recorded.ask("a", 3) == [[3, 1, 0, "on the near one"]]
+
+
+def test_what_failed_what_is_wrong_and_what_has_no_number_stands_in_for_nothing(recorded):
+    recorded.add("near", "a", 3, 1, 0, failed=["RunFailed", "why"])
+    recorded.add("near", "a", 3, 2, -1)
+    recorded.add("near", "a", "many", 3, 0)
+    recorded.add("near", "a", [3], 3, 0)
+    assert recorded.ask("a", 3) == []
+    recorded.add("far", "a", 4, 1, 2)
+    assert recorded.ask("a", 3) == [[4, 1, 2, "on the far one; n = 4 instead of 3"]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "values"),
+    [
+        (["x", {"n": 3}, 1], {"n": 3}),
+        (["x", {"n": None}, 1], {"n": None}),
+        (["y", {"n": 3}, 1], None),
+        (["x", {"n": 3}, 2], None),
+        (["x", {"n": 3, "m": 1}, 1], None),
+        (["x", {"m": 3}, 1], None),
+        (["x", [3], 1], None),
+        (["x", {"n": 3}], None),
+        ({"x": 3}, None),
+        (None, None),
+    ],
+)
+def test_a_question_with_an_unknown_part_is_only_the_same_question(asked, values):
+    assert reference._values(["x", {"n": reference.unknown("n")}, 1], asked) == values
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,15 @@ RUN = {
     "counters": {"peak_in_flight": 7}, "measured_at": "2026-11-23T00:00:00Z", "source": "live",
     "unit_ms": 1.0, "commit": "0123456789ab", "schema": 2, "key": "abc",
 }  # fmt: skip
+
+
+def run(**changed: object) -> dict:
+    """RUN with something else, and the question that it answers."""
+    answer = RUN | changed
+    asked = {name: answer[name] for name in ("client", "delay_s", "n", "repeat", "trust")}
+    return answer | {"asked": ["fetch", [answer["stack"], "grequests"], asked, answer["scheme"]]}
+
+
 FINDING = {"id": "one-thing", "outcome": "holds", "value": 0.5, "window": "below 0.85"}
 
 
@@ -73,7 +82,7 @@ def test_what_is_saved_is_read(file):
 
 
 def test_a_field_that_an_old_file_lacks_is_not_there_and_no_error(file):
-    old = {name: RUN[name] for name in RUN if name not in ("asked", "peak_rss_kib", "key")}
+    old = {name: value for name, value in run().items() if name not in ("peak_rss_kib", "key")}
     assert len(_runs(file, old)) == 1
     machine = machine_files.read(packed(file, HEAD | {"about": {}}, {"answer": old}))
     assert machine.label == "a-machine" and not machine.findings
@@ -146,11 +155,11 @@ LIES = [
 
 @pytest.mark.parametrize("lie", LIES, ids=str)
 def test_what_does_not_look_like_a_run_is_none(file, lie):
-    assert _runs(file, RUN | lie, RUN)["wall_s"].tolist() == [0.2]
+    assert _runs(file, run(**lie), run())["wall_s"].tolist() == [0.2]
 
 
 def test_a_verdict_in_a_file_is_not_believed(file):
-    [row] = _runs(file, RUN | {"verdict": "serial", "effective_concurrency": 0.9})["verdict"]
+    [row] = _runs(file, run(verdict="serial", effective_concurrency=0.9))["verdict"]
     assert row == "concurrent"
 
 
@@ -239,12 +248,12 @@ def test_a_build_is_saved_and_compared(tmp_path, monkeypatch, capsys, locks_of_o
     """The whole way: measured in a build, saved, and laid beside a machine of the book."""
     monkeypatch.setattr(places, "RUNS", tmp_path / "runs")
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
-    [run] = runs.measure_runs(["stage-1-today"], n=[5], delay_s=0.2, repeats=1)
+    [measured] = runs.measure_runs(["stage-1-today"], n=[5], delay_s=0.2, repeats=1)
     path = tmp_path / "mine.jsonl.xz"
     assert cli.main(["machine", "save", str(path)]) == 0
     [answer] = machine_files.read(path).answers
     assert answer["asked"][:2] == ["fetch", ["stage-1-today", "grequests"]]
-    assert answer["wall_s"] == run.wall_s and "verdict" not in answer
+    assert answer["answer"]["wall_s"] == measured.wall_s and "verdict" not in answer["answer"]
     assert machine_files.read(path).about["cores"] >= 1
     # Of two answers to one question, the newer one.
     (places.RUNS / "older.json").write_text(json.dumps(answer | {"measured_at": "2020"}))
@@ -327,7 +336,7 @@ def test_the_same_work_is_drawn_for_each_machine_that_did_it():
     def machine(name, *walls):
         stacks = ("stage-1-py37", "stage-2-py37")
         answers = [
-            RUN | {"n": 10, "stack": stack, "wall_s": wall_s}
+            run(n=10, stack=stack, wall_s=wall_s)
             for stack, wall_s in zip(stacks, walls, strict=False)
         ]
         return Machine(name, {}, answers)
@@ -427,7 +436,7 @@ def test_exactly_the_same_question_is_answered_by_the_machine_that_has_it(
     before = runs.measure("stage-1-py37", n=7, delay_s=0.1, repeats=1)
     assert before["instead"].unique().tolist() == ["n = 5 instead of 7"]
     about = {"processor": "Other chip", "cores": 2, "architecture": "x86_64"}
-    packed(file, HEAD | {"about": about}, {"answer": RUN}, {"answer": RUN | {"n": 10, "wall_s": 9}})
+    packed(file, HEAD | {"about": about}, {"answer": run()}, {"answer": run(n=10, wall_s=9)})
     reference.unlikeness.cache_clear()
     found = runs.measure("stage-1-py37", n=7, delay_s=0.1, repeats=1)
     assert found[["n", "source", "instead"]].values.tolist() == [
@@ -436,7 +445,7 @@ def test_exactly_the_same_question_is_answered_by_the_machine_that_has_it(
     # Among equals, the reference machine answers; one of another kind never before it.
     for openssl in (reference.machine()["openssl"], "OpenSSL 9.9.9"):
         head = HEAD | {"about": about | {"openssl": openssl}}
-        packed(file, head, {"answer": RUN | {"n": 10}})
+        packed(file, head, {"answer": run(n=10)})
         reference.unlikeness.cache_clear()
         monkeypatch.setattr(
             machine_files, "describe", lambda: reference.machine() | {"architecture": "x86_64"}

@@ -110,7 +110,7 @@ def test_a_question_is_the_same_on_every_machine(holding, probe):
 def test_what_has_changed_since_an_answer_is_named(holding, runs, probe):
     key = key_of([probe], STACK, Using("go", "1.22"), 3)
     assert changed_since(key) == []  # it was never asked
-    measurements.save(key, {"n": 1}, key)
+    measurements.save(key.name, {"n": 1}, key)
     assert changed_since(key) == []
     probe.write_text("x = 2\n")
     holding["holds"] = "h2"
@@ -136,9 +136,9 @@ def test_what_is_stored_is_read_in_a_build_alone(runs, monkeypatch):
 
 def test_half_an_answer_is_none_and_so_is_a_failure(runs, holding, probe):
     key = key_of([probe], 1)
-    measurements.save(key, {"n": 1}, key)
-    assert json.loads((runs / f"{key}.json").read_text()) == {"n": 1, "asked": ["probe", 1]}
-    assert measurements.load(key) == {"n": 1}  # the question is for machine files
+    measurements.save(key.name, {"n": 1}, key)
+    assert json.loads((runs / f"{key.name}.json").read_text()) == {"n": 1, "asked": ["probe", 1]}
+    assert measurements.load(key.name) == {"n": 1}  # the question is for machine files
     (runs / "half.json").write_text('{"n": 1')
     assert measurements.load("half") is None
     measurements.save("bad", {"failed": ["RunFailed", "why"], "n": 1})
@@ -180,7 +180,7 @@ def test_a_failure_is_kept_for_machine_files_and_tried_again(runs, holding, prob
         with pytest.raises(kind, match="page 3"):
             measurements.stored_or_new(key, fails)
     assert len(calls) == 2
-    stored = json.loads((runs / f"{key}.json").read_text())
+    stored = json.loads((runs / f"{key.name}.json").read_text())
     assert stored["failed"] == [kind.__name__, "page 3 came back wrong"]
     assert stored["asked"] == ["probe", 1] and stored["schema"] == measurements.SCHEMA
     # In the book of that machine, its chapter shows the error.
@@ -215,7 +215,7 @@ def test_what_is_stored_is_not_measured_again(runs, holding, probe, monkeypatch)
         return {"n": len(calls)}
 
     first = measurements.stored_or_new(key, measure)
-    assert first["n"] == 1 and first["key"] == key and first["unit_ms"] == 1.5
+    assert first["n"] == 1 and first["key"] == key.name and first["unit_ms"] == 1.5
     assert first["schema"] == measurements.SCHEMA and first["commit"] == measurements.commit()
     assert measurements.stored_or_new(key, measure) == first and len(calls) == 1
     monkeypatch.delenv("CASEBOOK_BUILD")  # a reader's cell measures anew
@@ -226,7 +226,7 @@ def test_of_two_chapters_that_measured_the_same_the_book_shows_one(runs, holding
     key = key_of([probe], 1)
 
     def measure() -> dict:
-        measurements.save(key, {"n": "of the other chapter"}, key)
+        measurements.save(key.name, {"n": "of the other chapter"}, key)
         return {"n": "mine"}
 
     assert measurements.stored_or_new(key, measure) == {"n": "of the other chapter"}

@@ -397,6 +397,8 @@ from casebook.laboratory import measurements
 from casebook.laboratory.decisions import level
 from casebook.laboratory.rounds import until_decided
 places.RUNS = places.ROOT.__class__("../.casebook/runs").resolve()
+def stored(name, measure):
+    return measurements.stored_or_new(measurements.Key(name, [name], {}), measure)
 def count(path=places.RUNS.parent / "taken.txt"):
     number = len(path.read_text().split()) if path.exists() else 0
     path.open("a").write("x ")
@@ -415,15 +417,15 @@ def test_a_finding_that_came_out_otherwise_has_a_second_attempt_and_the_book_is_
         MEASURED,
         # The first eight rounds take 0.9, all later ones 2: a machine that was slow for a while.
         "def take(rounds):\n"
-        "    found = [measurements.stored_or_new(f'round-{r}', lambda r=r: {'wall_s': 0.9 if r < 9"
+        "    found = [stored(f'round-{r}', lambda r=r: {'wall_s': 0.9 if r < 9"
         " else 2.0}) | {'repeat': r, 'stack': 'a'} for r in rounds]\n"
         "    return pd.DataFrame(found)\n"
         "asked = level('wall_s', above=1.0)\n"
         "frame = until_decided(take, [asked])\n"
         "claim('slow-for-a-while', 'It is {value}.', asked.decide(frame), runs=frame)",
-        "first = pd.DataFrame([measurements.stored_or_new('a-count', lambda: {'n': count()})])\n"
+        "first = pd.DataFrame([stored('a-count', lambda: {'n': count()})])\n"
         "claim('counted', 'There are {value}.', first['n'][0], first['n'][0] > 0, runs=first)",
-        "other = pd.DataFrame([measurements.stored_or_new('kept', lambda: {'n': count()})])\n"
+        "other = pd.DataFrame([stored('kept', lambda: {'n': count()})])\n"
         "claim('of-the-others', 'It is {value}.', other['n'][0], other['n'][0] >= 0, runs=other)",
         "claim('never', 'One is {value}.', 2, False)",
     )

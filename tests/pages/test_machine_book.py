@@ -262,7 +262,7 @@ def test_frames_come_back_as_they_were():
     ids=["function", "object", "module", "list of a function", "too long"],
 )
 def test_what_is_no_data_has_no_form(value):
-    with pytest.raises(plain.NoForm):
+    with pytest.raises(plain.NotDataError):
         plain.encode(value)
 
 
@@ -277,7 +277,7 @@ def test_what_is_no_data_has_no_form(value):
     ids=str,
 )  # fmt: skip
 def test_what_a_stranger_writes_in_its_place_is_refused(form):
-    with pytest.raises(plain.NoForm):
+    with pytest.raises(plain.NotDataError):
         plain.decode(form)
 
 

@@ -17,7 +17,7 @@ def environment():
 
 @pytest.fixture
 def script(tmp_path):
-    """script(code) -> the path of a script."""
+    """Return a function that writes code as a script and returns its path."""
 
     def written(code):
         path = tmp_path / "asked.py"

@@ -101,6 +101,36 @@ def test_what_all_may_import_names_no_client_no_https_and_no_certificate(name):
     assert not OF_A_CASE.findall(text)
 
 
+#: What makes a key, and what asks the store for an answer, or gives it one.
+MAKES_KEYS = {"key_of", "stored_or_new", "Key"}
+
+
+def called(source: str) -> set[str]:
+    """The names of the functions that a source calls, without the modules before their dots."""
+    functions = (node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    return {getattr(each, "attr", getattr(each, "id", "")) for each in functions}
+
+
+def test_only_an_experiment_makes_keys_and_asks_the_store():
+    """One way to measure: a case says what is asked, and the laboratory what was answered."""
+    makers = {
+        name_of(path): made for path in modules() if (made := called(path.read_text()) & MAKES_KEYS)
+    }
+    assert makers.pop("casebook.laboratory.experiment") == {"key_of", "stored_or_new"}
+    # The store itself, which has the type; it is asked by nobody in its own module.
+    assert makers.pop("casebook.laboratory.measurements") == {"Key"}
+    # Keys of another kind: of a function in a profile, of a timeline on a page.
+    assert not {name: made for name, made in makers.items() if made != {"key_of"}}
+    others = {"casebook.charts.explorer_form"}
+    assert makers.keys() <= others
+
+
+def test_a_planted_key_is_found():
+    source = "from casebook.laboratory import measurements as m\nm.stored_or_new(m.key_of([]), f)"
+    assert called(source) & MAKES_KEYS == {"key_of", "stored_or_new"}
+    assert not called("# m.key_of([])\nkey_of = 'm.key_of([])'")
+
+
 #: A case of its own: two parsers, one of which may read from a mapped file.
 PARSERS = """
 from casebook import colours, words

@@ -8,9 +8,8 @@ Each visit is a process of its own in the client's environment: it fetches the l
 the books. One that brought less, or anything else, raises VisitFailed with the book and the cause.
 Without the Python 3.7 of the old clients, visits of the machines in data/machines/ stand in.
 
-An Experiment asks one script in one stack; a visit takes two stacks, the client's and the store's,
-and what the store used and counted meanwhile is part of its answer. So visits have a loop of their
-own, and a Host that keeps a store open from one to the next.
+A Host keeps a store open from one visit to the next: what the store used and counted meanwhile is
+part of the answer.
 """
 
 import json
@@ -22,17 +21,16 @@ from typing import Any
 import pandas as pd
 
 from casebook import stacks
-from casebook.cases.bookstore import readers, stock, store
-from casebook.cases.bookstore.visiting import Host, Visit
+from casebook.cases.bookstore import readers, stock
+from casebook.cases.bookstore.visiting import NUMBERS, VISITED, Host, Visit, figures
 from casebook.cases.fetching import modes
 from casebook.cases.fetching.server import relay
-from casebook.errors import UsageError
-from casebook.laboratory import elsewhere, machine_files, measurements, reference, rounds
-from casebook.laboratory.experiment import can_run
+from casebook.errors import CasebookError, UsageError
+from casebook.laboratory import elsewhere, measurements, rounds
+from casebook.laboratory.experiment import runnable
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.rounds import as_list, in_turns
 from casebook.mistakes import for_readers
-from casebook.stacks import Stack, environments
 
 #: The columns of `visit`. Times in seconds.
 #:
@@ -133,8 +131,12 @@ def from_reference(
 
     Of those that were recorded (`recorded`). Raises UsageError where there are none of this kind.
     """
-    planned = plan(clients, repeats, n=n, engine=engine)
-    rows = [record for planned_visit in planned for record in _recorded(planned_visit)]
+    planned, rows = plan(clients, repeats, n=n, engine=engine), []
+    for visit in planned:
+        numbers = range(visit.repeat, visit.repeat + 1)
+        of = [stacks.get(visit.reader.stack)]
+        for measurement in VISITED.recorded(of, visit.parameters, numbers):
+            rows += VISITED.rows(measurement)
     if len(rows) < len(planned):
         raise UsageError(f"the reference run has no {repeats} visits of {clients} for {n} books")
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -148,10 +150,12 @@ def record() -> None:
 
 def without_many_arrivals(answer: dict[str, Any]) -> dict[str, Any]:
     """Drop the arrivals of a visit to more than FEW books; any other answer stays as it is."""
-    is_long = (
-        "arrivals" in answer and machine_files.is_number(answer.get("n")) and answer["n"] > FEW
-    )
-    return answer | {"arrivals": []} if is_long else answer
+    visit = measurements.answer_in(answer)
+    books = visit.get("books")
+    if "arrivals" not in visit or not isinstance(books, int) or books <= FEW:
+        return answer
+    shorter = visit | {"arrivals": []}
+    return answer | ({"answer": shorter} if "answer" in answer else shorter)
 
 
 @for_readers
@@ -177,34 +181,16 @@ def records(
     if target is not None:
         engine, delay_s, slow = target.engine, target.delay_s, target.slow
     planned = plan(clients, repeats, engine=engine, delay_s=delay_s, slow=slow, **parameters)
-    pairs = {(planned_visit.client, planned_visit.engine) for planned_visit in planned}
-    runnable = {pair for pair in pairs if all(map(can_run, _stacks_of(*pair, target)))}
-    rows: list[dict] = []
     progress = Progress(len(planned), "visiting the bookstore", "visit")
-    with Host(delay_s, slow, target) as host, progress:
-        for planned_visit in planned:
-            if (planned_visit.client, planned_visit.engine) in runnable:
-                rows.append(host.visit(planned_visit, patience_s))
-            elif recorded_rows := _recorded(planned_visit):
-                rows += recorded_rows
-            elif planned_visit.repeat == 1:  # of later rounds, nothing may be recorded
-                for stack in _stacks_of(planned_visit.client, planned_visit.engine, target):
-                    environments.ensure(stack)  # raises, and says what is missing
-            progress.step()
+    with Host(delay_s, slow, target) as host:
+        runnable(stack for visit in planned for stack in host.stacks(visit))
+        rows: list[dict] = []
+        with progress:
+            for visit in planned:
+                if measurement := host.answer(visit, patience_s):
+                    rows += VISITED.rows(measurement)
+                progress.step()
     return rows
-
-
-def _stacks_of(client: str, engine: str, target) -> list[Stack]:
-    """Return the stacks without which a client cannot visit a store."""
-    of_client = stacks.get(readers.get(client).stack)
-    return [of_client] if target else [of_client, store.stack_of(engine)]
-
-
-def _recorded(visit: Visit) -> list[dict]:
-    """Return the recorded visit of this kind and repeat, if there is one."""
-    frame = elsewhere.rows(VISITS)
-    rows = frame if frame.empty else reference.select_recorded(frame, asdict(visit))
-    return [row | {"arrivals": json.loads(row["arrivals"])} for row in rows.to_dict("records")]
 
 
 def plan(
@@ -248,15 +234,17 @@ def plan(
     return [replace(kind, repeat=repeat) for repeat, kind in in_turns(kinds, repeats)]
 
 
-def _visits(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    if not {"arrivals", "engine", "server_cpu_s"} <= answer.keys():
+def _visits(stored: dict[str, Any]) -> list[dict[str, Any]]:
+    try:
+        script, [stack, *_], asked, *_ = stored["asked"]
+        if script != VISITED.script.stem:
+            return []
+        row = asked | figures(asked, measurements.answer_in(stored)) | {"stack": stack}
+        row |= {name: stored.get(name) for name in ("measured_at", *measurements.COLUMNS)}
+        return [row | {"arrivals": json.dumps(row["arrivals"], separators=(",", ":"))}]
+    except (AttributeError, LookupError, TypeError, ValueError, CasebookError):
         return []
-    return [answer | {"arrivals": json.dumps(answer["arrivals"], separators=(",", ":"))}]
 
 
 #: Visits as machine files have them.
-VISITS = elsewhere.Kind(
-    "visits",
-    _visits,
-    ("n", "repeat", "wall_s", "user_s", "sys_s", "server_cpu_s", "latency_ms"),
-)
+VISITS = elsewhere.Kind("visits", _visits, (*NUMBERS, "n", "repeat", "latency_ms"))

@@ -4,9 +4,9 @@ and the figures.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,22 @@ from casebook import stacks
 from casebook.cases.bookstore import readers, stock, store
 from casebook.cases.fetching.server import relay
 from casebook.errors import VisitFailed
-from casebook.laboratory import measurements
-from casebook.stacks import digests, environments
-from casebook.words import LIVE
+from casebook.laboratory import elsewhere, measurements
+from casebook.laboratory.experiment import Experiment, Measurement
+from casebook.stacks import Stack, digests, environments
 
 #: Columns that a client's own answer gives as they are.
 _AS_ANSWERED = (
     *("protocol", "python", "peak_in_flight", "arrivals", "wall_s", "user_s", "sys_s"),
     *("process_wall_s", "process_user_s", "process_sys_s"),
 )
+#: What is stored of a visit, and those of it that must be finite numbers.
+ANSWERED = (
+    *_AS_ANSWERED,
+    *("cpu_percent", "process_cpu_percent", "label", "stack", "library", "version", "opened"),
+    *("recovered", "books", "server_cpu_s", "server_connections", "server_streams_peak"),
+)
+NUMBERS = ("wall_s", "user_s", "sys_s", "server_cpu_s")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +48,11 @@ class Visit(readers.Manner):
     delay_s: float
     slow: str
     repeat: int = 1
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Return what was asked, in whichever round."""
+        return {name: value for name, value in asdict(self).items() if name != "repeat"}
 
 
 class Host(ExitStack):
@@ -72,33 +84,35 @@ class Host(ExitStack):
             return near
         return self._enter((near, latency_ms), lambda: relay.relay(near, latency_ms / 1000))
 
-    def stored_or_new(
-        self, engine: str, measure: Callable[[], dict], made_by: list, *depends_on
-    ) -> dict:
-        """Return a measurement, stored if the store is one of our own.
+    def depends_on(self, engine: str) -> measurements.Using:
+        """Return what a measurement depends on if it asks our store on this engine."""
+        return measurements.Using(f"the store on {engine}", partial(store.fingerprint, engine))
 
-        made_by, depends_on: what else it depends on, as measurements.key_of takes it.
-        """
-        if self._target:  # what it is made of cannot be known
-            return measurements.new(measure)
-        of_store = measurements.Using(f"the store on {engine}", store.fingerprint(engine))
-        key = measurements.key_of(made_by, of_store, *depends_on)
-        return measurements.stored_or_new(key, measure)
+    def experiment(self, visit: Visit, patience_s: float) -> Experiment:
+        """Return the experiment that makes visits of this kind to the store.
 
-    def visit(self, visit: Visit, patience_s: float) -> dict:
-        """Make a visit and check it: visits.COLUMNS, and "arrivals" as [id, seconds]. Raises
-        VisitFailed.
+        What visits an open store of the caller's is not stored: what that is made of is not known.
         """
         reader = visit.reader
-        made_by = [
-            *digests.executed(readers.VISIT),
-            *digests.executed(readers.SCRIPTS / f"{reader.script}.py"),
-            *digests.files(relay),
-            Path(__file__),
-        ]
-        depends_on = stacks.get(reader.stack), asdict(visit), reader.protocol, reader.title
-        measure = partial(self._measure, visit, patience_s)
-        return self.stored_or_new(visit.engine, measure, made_by, *depends_on)
+        files = [*digests.executed(readers.SCRIPTS / f"{reader.script}.py"), *digests.files(relay)]
+        return replace(
+            VISITED,
+            made_of=(*files, Path(__file__), self.depends_on(visit.engine)),
+            ask=lambda *_: self._measure(visit, patience_s),
+            is_stored=self._target is None,
+        )
+
+    def stacks(self, visit: Visit) -> list[Stack]:
+        """Return the stacks without which a visit cannot be made: the client's, the store's."""
+        of_client = stacks.get(visit.reader.stack)
+        return [of_client] if self._target else [of_client, store.stack_of(visit.engine)]
+
+    def answer(self, visit: Visit, patience_s: float) -> Measurement | None:
+        """Make a visit and check it, or find what was recorded. Raises VisitFailed, and as
+        Experiment.answer.
+        """
+        experiment = self.experiment(visit, patience_s)
+        return experiment.answer(self.stacks(visit), visit.parameters, visit.repeat)
 
     def _measure(self, visit: Visit, patience_s: float) -> dict:
         ids = None if visit.n == stock.SIZE else stock.ids()[: visit.n]
@@ -112,14 +126,32 @@ class Host(ExitStack):
         counters = place.counters()
         check(visit, answer, visit.n)
         return {
-            **asdict(visit),
             **_figures(visit, answer),
             "server_cpu_s": round(server_cpu_s, 6),
             "server_connections": counters["connections"],
             "server_streams_peak": counters["peak_streams"],
-            "source": LIVE,
-            "instead": "",
         }
+
+
+def _question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+    """Return the parts of the question, in the form that machine files have: Experiment.form."""
+    reader = readers.get(parameters["client"])
+    return of[0], parameters | {"repeat": repeat}, reader.protocol, reader.title
+
+
+def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a visit that follow from its answer, and its arrivals. Raises
+    VisitFailed if it is none.
+    """
+    columns = {name: answer.get(name) for name in ANSWERED}
+    is_plain = elsewhere.is_plain(columns, NUMBERS, parts=("arrivals",))
+    if not is_plain or not isinstance(columns["arrivals"], list):
+        raise VisitFailed("there is text where a visit has numbers. Nothing was recorded.")
+    return columns
+
+
+#: Visits as machine files have them. Each kind has an experiment of its own (Host.experiment).
+VISITED = Experiment(readers.VISIT, figures, form=_question)
 
 
 def _figures(visit: Visit, answer: dict) -> dict:

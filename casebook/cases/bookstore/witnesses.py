@@ -3,9 +3,6 @@
 They check no body; what they say of protocol, counts, bytes and times is independent of all that
 is measured elsewhere. Where one is not installed its functions return None, unless
 CASEBOOK_REQUIRE names it. https://nghttp2.org/documentation/h2load.1.html, https://curl.se/docs/
-
-An Experiment asks a script in a stack. These are programs of the machine, and the stack is that of
-the store which they ask; so they have keys of their own.
 """
 
 import json
@@ -13,9 +10,11 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pandas as pd
 
@@ -24,8 +23,8 @@ from casebook.cases.bookstore.store import stack_of
 from casebook.cases.bookstore.visiting import Host
 from casebook.errors import VisitFailed
 from casebook.laboratory import measurements, rounds
+from casebook.laboratory.experiment import Asked, Experiment, Variant, in_rounds
 from casebook.stacks import commands, digests, environments
-from casebook.words import LIVE
 
 #: How each comes onto a machine.
 INSTALL = {"h2load": "apt-get install nghttp2-client", "curl": "apt-get install curl"}
@@ -35,6 +34,8 @@ VISIT_COLUMNS = [
     *("protocol", "books", "body_bytes", "wall_s", "stack", "n", "repeat", "server_cpu_s"),
     *("source", "measured_at", *measurements.COLUMNS),
 ]
+#: Those that h2load and the store give.
+_FIGURES = ("protocol", "books", "body_bytes", "wall_s", "server_cpu_s")
 
 _LONGEST_S = 120
 
@@ -111,24 +112,34 @@ def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
     """
     if find("h2load") is None:
         return pd.DataFrame(columns=VISIT_COLUMNS)
-    rows = []
+    parameters = {"stack": stack_of("twisted").name, "n": n}
+    tool = measurements.Using("h2load", digests.tool("h2load"))
     with Host() as host:
-        for repeat, protocol in rounds.in_turns(("http/1.1", "h2"), repeats):
-            parameters = {"stack": stack_of("twisted").name, "n": n, "repeat": repeat}
-            visit = partial(_visit, host, n, protocol)
-            tool = measurements.Using("h2load", digests.tool("h2load"))
-            depends_on = tool, protocol, parameters
-            rows.append(
-                host.stored_or_new("twisted", visit, [Path(__file__)], *depends_on) | parameters
-            )
-    return pd.DataFrame(rows, columns=VISIT_COLUMNS)
+        experiment = Experiment(
+            Path(__file__),
+            lambda _, answer: {name: answer[name] for name in _FIGURES},
+            made_of=(host.depends_on("twisted"), tool),
+            ask=partial(_visit, host),
+            form=_question,
+        )
+        variants: list[Variant] = [
+            (experiment, (), parameters | {"protocol": protocol}) for protocol in ("http/1.1", "h2")
+        ]
+        frame = in_rounds(variants, repeats, "h2load at the bookstore")
+    return frame.reindex(columns=VISIT_COLUMNS)
 
 
-def _visit(host: Host, n: int, protocol: str) -> dict:
+def _question(_: Any, parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+    """Return the parts of the question, in the form that machine files have: Experiment.form."""
+    protocol = parameters.pop("protocol")
+    return protocol, parameters | {"repeat": repeat}
+
+
+def _visit(host: Host, parameters: Asked) -> dict[str, Any]:
     place = host.store("twisted")
     before_s = place.cpu_s()
-    figures = h2load(place, n, protocol) or {}
-    return figures | {"server_cpu_s": round(place.cpu_s() - before_s, 6), "source": LIVE}
+    figures = h2load(place, parameters["n"], parameters["protocol"]) or {}
+    return figures | {"server_cpu_s": round(place.cpu_s() - before_s, 6)}
 
 
 def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:

@@ -24,7 +24,7 @@ import pandas as pd
 from casebook.cases.fetching import modes, trust
 from casebook.errors import RunFailed
 from casebook.laboratory import measurements
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Asked, Experiment, never
 from casebook.mistakes import for_readers
 from casebook.stacks import commands, digests
 from casebook.stacks.environments import Environment
@@ -56,7 +56,7 @@ def instructions(names: str | Iterable[str] = RECORDED) -> pd.DataFrame:
 
 def record() -> pd.DataFrame:
     """Count the rows that stand in elsewhere now, whatever was recorded. Raises as above."""
-    return replace(_counting(), spares=bool).measure(RECORDED).reindex(columns=COLUMNS)
+    return replace(_counting(), spares=never).measure(RECORDED).reindex(columns=COLUMNS)
 
 
 def _counting() -> Experiment:
@@ -67,7 +67,7 @@ def _counting() -> Experiment:
         made_of=(Path(__file__), valgrind, trust.dependency()),
         lacks=_lacks,
         ask=_under_valgrind,
-        spares=lambda: modes.current() is modes.QUICK,
+        spares=lambda parameters: modes.current() is modes.QUICK,
     )
 
 

@@ -8,9 +8,9 @@ import dataclasses
 import tempfile
 
 from casebook import stacks
-from casebook.cases.fetching import server
+from casebook.cases.fetching import observations, server
 from casebook.cases.fetching import trust as trusts
-from casebook.cases.fetching.bench import Bench
+from casebook.cases.fetching.bench import fetching
 from casebook.cases.fetching.observations import Observation
 from casebook.cases.fetching.server.relay import relay
 from casebook.errors import UsageError
@@ -49,8 +49,10 @@ def profile(
     """
     if tls and tls not in TLS:
         raise UsageError(f"TLS {tls!r} is not known here: choose {' or '.join(TLS)}")
-    environment = environments.ensure(stacks.get(name))
+    stack = stacks.get(name)
+    environments.ensure(stack)  # raises: nothing that was recorded stands in
     parameters = {"n": n, "delay_s": delay_s, "client": client, "trust": trust}
+    parameters |= {"scheme": "https", "gather": "profile"}
     with (
         tempfile.NamedTemporaryFile("w", suffix=".cnf") as configuration,
         server.start() as lab,
@@ -59,5 +61,6 @@ def profile(
         configuration.write(_CONFIGURATION.format(tls))
         configuration.flush()
         variables = {"OPENSSL_CONF": configuration.name} if tls else {}
-        bench = Bench(of_another=dataclasses.replace(lab, url=url), variables=variables)
-        return bench.observation(environment, "profile", **parameters)
+        at_distance = dataclasses.replace(lab, url=url)
+        experiment = fetching(stack, client, "profile", at_distance, variables)
+        return observations.of(experiment.first_answer([stack], parameters))

@@ -14,12 +14,11 @@ import pandas as pd
 
 from casebook import stacks
 from casebook.cases.fetching import analysis, modes, observations, phases, trust
-from casebook.cases.fetching.bench import Bench
+from casebook.cases.fetching.bench import fetching
 from casebook.cases.fetching.observations import Observation
 from casebook.laboratory import elsewhere, measurements
 from casebook.laboratory.experiment import can_run
 from casebook.laboratory.progress import Progress
-from casebook.stacks import environments
 from casebook.words import REFERENCE, is_of_file, join
 
 PYTHONS = ("2.7", "3.7", "today")
@@ -219,10 +218,11 @@ def measure(choices: list[Choice]) -> list[Timeline]:
     timelines = []
     with Progress(len(choices), "the explorer's timelines") as progress:
         for combination, scheme, n in choices:
-            environment = environments.ensure(combination.as_stack())
-            parameters = {"n": n, "delay_s": DELAY_S, "trust": trust.AUTHORITY}
-            parameters["client"] = environment.stack.client
-            observation = Bench(scheme).observation(environment, "timeline", **parameters)
+            stack = combination.as_stack()
+            parameters = {"n": n, "delay_s": DELAY_S, "trust": trust.AUTHORITY, "scheme": scheme}
+            parameters |= {"client": stack.client, "gather": "timeline"}
+            experiment = fetching(stack, stack.client, "timeline")
+            observation = observations.of(experiment.first_answer([stack], parameters))
             timelines.append(Timeline(**vars(observation), combination=combination, scheme=scheme))
             progress.step()
     return timelines

@@ -3,17 +3,14 @@
 What Python takes longer than this is Python's; what this takes longer than one delay is the
 machine's and the server's. It is near_limit.go (standard library only, built here, every response
 checked); if no `go` is on the PATH, the reference machine's runs stand in.
-
-An Experiment asks a script in a stack. This is a program in no stack, which is measured in turns
-with runs of clients and compared with them as a run; so it has a loop of its own.
 """
 
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,14 +19,14 @@ import pandas as pd
 
 from casebook import places, stacks
 from casebook.cases.fetching import run_record, server, trust
-from casebook.cases.fetching.bench import Bench, lab_server
-from casebook.cases.fetching.run_record import Run
+from casebook.cases.fetching.bench import fetching, lab_server
 from casebook.cases.fetching.runs import check_parameters
 from casebook.errors import EnvironmentFailed, MissingInterpreter, RunFailed
-from casebook.laboratory import elsewhere, measurements, reference, rounds
-from casebook.laboratory.rounds import as_list, in_turns
+from casebook.laboratory import measurements, rounds
+from casebook.laboratory.experiment import Experiment, answers_in_rounds
+from casebook.laboratory.rounds import as_list
 from casebook.mistakes import for_readers
-from casebook.stacks import commands, digests, environments
+from casebook.stacks import Stack, commands, digests, environments
 
 #: What its runs are called in the columns `stack` and `client`.
 GO = "go"
@@ -42,14 +39,6 @@ _OFFLINE = {
 }  # fmt: skip
 _PASSED_ON = ("PATH", "HOME", "TMPDIR", "GOROOT", "GOCACHE", "XDG_CACHE_HOME")
 _BUILT_WITHIN_S = 600
-
-
-def _limits(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    return run_record.RUNS.of_answer(answer) if answer.get("stack") == GO else []
-
-
-#: Runs of the near-limit as machine files have them.
-LIMITS = elsewhere.Kind("near_limit", _limits, run_record.RUNS.numbers, others=(GO,))
 
 
 def is_here() -> bool:
@@ -99,25 +88,30 @@ def measure(
     reference machine's. Raises as measure.measure; RunFailed also if a response was not over a
     connection of its own.
     """
-    sizes, repeats = as_list(n), rounds.numbers(repeats)
-    check_parameters(sizes, delay_s, len(repeats), client=None, scheme="https")
-    can_measure, recorded_runs = is_here(), recorded(sizes)
-    if (can_measure or recorded_runs.empty) and not environments.is_another_machine():
-        build()  # raises where there is no Go
-    ready = [environments.ensure(stacks.get(name)) for name in beside]
-    combinations = product(sizes, [None, *ready] if can_measure else ready)
-    parameters: dict[str, Any] = {"delay_s": delay_s, "trust": trust.BUNDLE}
-    runs = [
-        Bench().run(environment, repeat, n=size, client=environment.stack.client, **parameters)
-        if environment
-        else _run(n=size, repeat=repeat, **parameters)
-        for repeat, (size, environment) in in_turns(combinations, repeats)
+    sizes, numbers = as_list(n), rounds.numbers(repeats)
+    check_parameters(sizes, delay_s, len(numbers), client=None, scheme="https")
+    recorded_runs = pd.DataFrame() if is_here() else recorded(sizes)
+    if recorded_runs.empty and not environments.is_another_machine():
+        build()  # raises if there is no Go
+    stacks_beside = list(map(stacks.get, beside))
+    for stack in stacks_beside:
+        environments.ensure(stack)
+    experiments: list[tuple[Experiment, list[Stack], str]] = [
+        (fetching(stack, stack.client), [stack], stack.client) for stack in stacks_beside
     ]
-    frame = run_record.frame(runs).assign(instead="")
-    if can_measure:
+    if recorded_runs.empty:
+        experiments.insert(0, (_experiment(), [], GO))
+    parameters = {"delay_s": delay_s, "trust": trust.BUNDLE, "scheme": "https"}
+    variants = [
+        (experiment, of, parameters | {"n": size, "client": client})
+        for size, (experiment, of, client) in product(sizes, experiments)
+    ]
+    measured = [answer for _, answer in answers_in_rounds(variants, numbers, "the near-limit")]
+    frame = run_record.frame_of(measured, GO)
+    if recorded_runs.empty:
         return frame
-    recorded_runs = recorded_runs[recorded_runs["repeat"].isin(repeats)]
-    return pd.concat([recorded_runs, frame], ignore_index=True) if runs else recorded_runs
+    recorded_runs = recorded_runs[recorded_runs["repeat"].isin(numbers)]
+    return pd.concat([recorded_runs, frame], ignore_index=True) if measured else recorded_runs
 
 
 @for_readers
@@ -125,21 +119,30 @@ def recorded(ns: Iterable[int]) -> pd.DataFrame:
     """Read the recorded runs of the near-limit at these sizes, or at the nearest if none of
     them was recorded: columns run_record.FRAME_COLUMNS, and `instead`.
     """
-    rows = elsewhere.rows(LIMITS)
-    return reference.select_recorded(rows, {"stack": GO}, {"n": list(ns)}).reindex(
-        columns=[*run_record.FRAME_COLUMNS, "instead"]
-    )
+    parameters = {"n": None, "delay_s": None, "trust": trust.BUNDLE, "client": GO}
+    parameters |= {"scheme": "https"}
+    nearest = {"n": list(ns), "delay_s": ()}
+    return run_record.frame_of(_LIMIT.recorded([], parameters, nearest=nearest), GO)
 
 
-def _run(**parameters: Any) -> Run:
-    code = [SOURCE, Path(__file__), *server.MADE_OF]
+def _question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+    """Return the parts of the question, in the form that machine files have: Experiment.form."""
+    return ({name: parameters[name] for name in ("n", "delay_s", "trust")} | {"repeat": repeat},)
+
+
+#: Runs of the near-limit as machine files have them.
+_LIMIT = Experiment(SOURCE, run_record.figures, form=_question)
+
+
+def _experiment() -> Experiment:
+    """Return the experiment that runs the program of this machine's Go."""
     go_version = measurements.Using(GO, digests.tool(GO))
-    key = measurements.key_of(code, go_version, parameters, trust.dependency())
-    measure_now = partial(_measure_now, **parameters)
-    return run_record.from_stored(measurements.stored_or_new(key, measure_now))
+    files = (Path(__file__), *server.MADE_OF)
+    return replace(_LIMIT, made_of=(*files, go_version, trust.dependency()), ask=_ask)
 
 
-def _measure_now(n: int, delay_s: float, **parameters: Any) -> dict[str, Any]:
+def _ask(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    n, delay_s = parameters["n"], parameters["delay_s"]
     # Generous: all at once is one delay and some milliseconds of handshake for each.
     within_s = 60 + delay_s + 0.05 * n
     lab = lab_server()
@@ -152,11 +155,10 @@ def _measure_now(n: int, delay_s: float, **parameters: Any) -> dict[str, Any]:
             [build()], "near_limit.go", within_s + 10, {}, text=json.dumps(spec)
         )
     answer, counters = json.loads(output) | {"python": "", "openssl": None}, lab.counters() or {}
-    identity = {"stack": GO, "client": GO, "scheme": "https", "n": n, "delay_s": delay_s}
-    run = run_record.from_answer(answer, counters, **identity, **parameters)
+    stored = run_record.to_store(GO, n, answer, counters)
     if (counters["connections"], counters["requests"]) != (n, n):
         raise RunFailed(
             f"{GO}: {counters['requests']} requests over {counters['connections']} connections "
             f"reached the server, and not {n} over as many. Nothing was recorded."
         )
-    return run_record.to_store(run)
+    return stored

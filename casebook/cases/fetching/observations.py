@@ -4,16 +4,19 @@ Observed runs carry instruments and are slower for it, so they are never timings
 """
 
 import marshal
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from casebook import places, stacks
 from casebook.cases.fetching import trust as trusts
-from casebook.errors import UsageError
-from casebook.laboratory import elsewhere, machine_files, measurements, reference
+from casebook.errors import CasebookError, RunFailed, UsageError
+from casebook.laboratory import elsewhere, machine_files, measurements
+from casebook.laboratory.experiment import Experiment, Measurement
+from casebook.words import REFERENCE
 
 _COLUMNS = {
     "profile": ["file", "line", "function", "calls", "tottime_s", "cumtime_s", "pcalls"],
@@ -48,6 +51,15 @@ class Observation:
     answer: dict[str, Any]
     key: str = ""
     instead: str = ""
+
+    @classmethod
+    def from_answer(
+        cls, stack: str, steps: Iterable[str], parameters: Mapping[str, Any], answer: dict[str, Any]
+    ) -> "Observation":
+        """Return the observation of a probe's answer, which is not dated."""
+        n, delay_s, kind = parameters["n"], parameters["delay_s"], parameters["gather"]
+        python, taken = answer["python"], " ".join(steps)
+        return cls(stack, kind, n, delay_s, python, taken, "", REFERENCE, answer)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -97,37 +109,70 @@ def dump_profile(observation: Observation, path: Path) -> Path:
     return path
 
 
-def _observations(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return an answer of a machine file as an observation, if it is one that can be shown."""
-    try:
-        _, (_, *_), parameters, scheme = answer["asked"]
-        fields = measurements.of_class(Observation, answer | {"key": "", "instead": ""})
-        observation = Observation(**fields)
-        if observation.kind != parameters["gather"] or not _can_be_shown(observation):
-            return []
-        fetching = {name: parameters[name] for name in ("client", "trust")}
-    except (AttributeError, LookupError, TypeError, ValueError):
-        return []
-    return [vars(observation) | fetching | {"scheme": scheme}]
+def question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+    """Return the parts of the question, in the form that machine files have: Experiment.form. What
+    is observed in rounds has their number among its parameters.
+    """
+    scheme = parameters.pop("scheme")
+    return *of, parameters, scheme
 
 
-def _can_be_shown(observation: Observation) -> bool:
-    """Say whether an observation has the rows of its kind, with numbers where numbers belong."""
-    frame, numbers = (
-        observation.frame,
-        {"profile": _COLUMNS["profile"][3:], "timeline": ["start_s"]},
-    )
-    beats = observation.answer.get("heartbeats") or []
-    texts = (observation.stack, observation.python, observation.steps, observation.measured_at)
+def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns that follow from an answer. Raises RunFailed if it cannot be shown: if
+    it has not the rows of its kind, or text where numbers belong.
+    """
+    observation = Observation.from_answer("", (), parameters, answer)
+    rows, beats = observation.frame, answer.get("heartbeats") or []
+    numbers = {"profile": _COLUMNS["profile"][3:], "timeline": ["start_s"]}
     if observation.kind == "profile":
         as_stats(observation)
-    return (
-        all(isinstance(text, str) for text in texts)
+    if (
+        isinstance(observation.python, str)
         and all(map(machine_files.is_number, beats))
         and all(
-            pd.api.types.is_numeric_dtype(frame[name]) for name in numbers.get(observation.kind, ())
+            rows.empty or pd.api.types.is_numeric_dtype(rows[name])
+            for name in numbers.get(observation.kind, ())
         )
+    ):
+        return {"python": observation.python}
+    raise RunFailed(f"this is no {observation.kind}. Nothing was recorded.")
+
+
+#: Observations as machine files have them, and as a stack's own experiment (bench.fetching), too.
+OBSERVED = Experiment(places.PROBES / "fetch.py", figures, nearest=("n", "delay_s"), form=question)
+
+
+def of(measurement: Measurement) -> Observation:
+    """Return the observation of a measurement. One that was recorded has no key of this store."""
+    [stack], provenance = measurement.stacks, measurement.provenance
+    observation = Observation.from_answer(
+        stack.name, stack.steps, measurement.parameters, measurement.answer
     )
+    return replace(
+        observation,
+        measured_at=provenance["measured_at"],
+        source=provenance["source"],
+        key="" if provenance["source"] == REFERENCE else provenance["key"],
+        instead=provenance["instead"],
+    )
+
+
+def _observations(stored: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return an answer of a machine file as an observation, if it is one that can be shown."""
+    try:
+        script, [stack, *steps], parameters, scheme = stored["asked"]
+        if script != OBSERVED.script.stem or "gather" not in parameters:
+            return []
+        answer = measurements.answer_in(stored)
+        figures(parameters, answer)
+        observation = Observation.from_answer(stack, steps, parameters, answer)
+        fetching = {name: parameters[name] for name in ("client", "trust")}
+        moment = stored.get("measured_at", "")
+        if not isinstance(moment, str):
+            return []
+    except (AttributeError, LookupError, TypeError, ValueError, CasebookError):
+        return []
+    return [vars(observation) | fetching | {"scheme": scheme, "measured_at": moment}]
 
 
 #: Observations as machine files have them.
@@ -135,26 +180,18 @@ OBSERVATIONS = elsewhere.Kind("observations", _observations, ("n", "delay_s"), p
 
 
 def recorded(
-    stack: str,
-    kind: str,
-    steps: Iterable[str],
-    n: int,
-    delay_s: float,
-    client: str = "grequests",
-    scheme: str = "https",
-    trust: str = trusts.AUTHORITY,
+    stack: str, kind: str, steps: Iterable[str], n: int, delay_s: float, **fetching: str
 ) -> Observation | None:
     """Find what a machine of data/machines/ observed of a stack after these steps; None: nothing.
 
-    If it had another n or delay, or was not the reference machine, `instead` says so.
+    fetching: client, scheme and trust, if they are not grequests, "https" and trust.AUTHORITY. If
+    the machine had another n or delay, or was not the reference machine, `instead` says so.
     """
-    match = {"stack": stack, "kind": kind, "steps": " ".join(steps)}
-    match |= {"client": client, "scheme": scheme, "trust": trust}
-    observations = elsewhere.rows(OBSERVATIONS)
-    rows = reference.select_recorded(observations, match, {"n": [n], "delay_s": [delay_s]})
-    if rows.empty:
-        return None
-    return Observation(**measurements.of_class(Observation, rows.to_dict("records")[0]))
+    parameters: dict[str, Any] = {"n": n, "delay_s": delay_s, "gather": kind}
+    parameters |= {"client": "grequests", "scheme": "https", "trust": trusts.AUTHORITY}
+    parameters |= fetching
+    measured = replace(stacks.get(stack), steps=tuple(steps))
+    return next(map(of, OBSERVED.recorded([measured], parameters)), None)
 
 
 def recorded_profile(stack: str) -> Observation:

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from casebook import stacks, words
-from casebook.cases.fetching import trust
-from casebook.cases.fetching.bench import Bench
+from casebook.cases.fetching import observations, trust
+from casebook.cases.fetching.bench import fetching
 from casebook.cases.fetching.observations import COUNTS, Observation, recorded_profile
 from casebook.errors import UsageError
 from casebook.laboratory import rounds
@@ -183,12 +183,13 @@ def in_rounds(
     (laboratory/rounds.py). One row per profile: stack, n, delay_s, repeat, its figures, wall_s,
     source, measured_at, key. Raises UsageError, RunFailed and MissingInterpreter.
     """
-    environment = environments.ensure(stacks.get(name))
-    rows = []
+    stack = stacks.get(name)
+    environments.ensure(stack)  # raises: no recorded profile stands in for one of a round
+    parameters = {"client": client, "trust": trust, "scheme": "https", "gather": "profile"}
+    experiment, rows = fetching(stack, client, "profile"), []
     for repeat, delay_s in in_turns(delays_s, repeats):
         round_ = {"n": n, "delay_s": delay_s, "repeat": repeat}
-        client_and_trust = {"client": client, "trust": trust}
-        observation = Bench().observation(environment, "profile", **round_, **client_and_trust)
+        observation = observations.of(experiment.first_answer([stack], parameters | round_))
         provenance = {
             field: getattr(observation, field) for field in ("source", "measured_at", "key")
         }

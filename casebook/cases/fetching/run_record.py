@@ -4,15 +4,17 @@ Every response is checked. One that failed or was not the one asked for is an er
 page: such a run is never recorded.
 """
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pandas as pd
 
+from casebook import places
 from casebook.cases.fetching.analysis import effective_concurrency, verdict
-from casebook.errors import RunFailed, UsageError
+from casebook.errors import CasebookError, RunFailed
 from casebook.laboratory import elsewhere, measurements
+from casebook.laboratory.experiment import Experiment, Measurement
 from casebook.words import LIVE
 
 #: What each run counts, from the server and inside the client; None if it cannot be told.
@@ -65,10 +67,20 @@ class Run:
     provenance: dict[str, Any] = field(default_factory=dict)
 
 
-_AS_ANSWERED = ("python", "wall_s", "user_s", "sys_s", "process_cpu_s", "peak_rss_kib")
+#: The fields of a run that are no column of their own.
+_APART = ("counters", "versions", "provenance")
+#: What is stored of a run: what the probe measured, what was counted, and how many responses came.
+_STORED = (
+    *("python", "wall_s", "user_s", "sys_s", "process_cpu_s", "peak_rss_kib"),
+    *("ok", "counters", "versions"),
+)
+#: What was asked of it.
+_ASKED = ("client", "n", "delay_s", "scheme", "trust")
+#: The columns that must be finite numbers.
+NUMBERS = ("n", "delay_s", "wall_s", "cpu_s", "process_cpu_s")
 
 FRAME_COLUMNS = [
-    *(f.name for f in fields(Run) if f.name not in ("counters", "versions", "provenance")),
+    *(f.name for f in fields(Run) if f.name not in _APART),
     *(f"counters_{name}" for name in COUNTERS),
     *measurements.COLUMNS,
 ]
@@ -95,53 +107,75 @@ def check(stack: str, n: int, answer: dict[str, Any]) -> None:
             )
 
 
-def from_answer(
-    answer: dict[str, Any], server_counters: dict[str, Any] | None, **parameters: Any
-) -> Run:
-    """Check a probe's answer and return its run.
+def to_store(
+    stack: str, n: int, answer: dict[str, Any], server_counters: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Check a probe's answer, and return what is stored of it: raw, and without the pages.
 
-    parameters: stack, client, n, delay_s, scheme, trust, repeat. server_counters: what the server
-    counted during the run; None for a server that does not count. Raises RunFailed.
+    Parameters:
+        stack: who is named in an error.
+        n: the number of pages that were asked for.
+        answer: of the probe.
+        server_counters: what the server counted meanwhile; None if it does not count.
+
+    Raises RunFailed.
     """
-    check(parameters["stack"], parameters["n"], answer)
-    all_counters = dict(answer["counters"], **(server_counters or {}))
-    counters = {name: all_counters.get(name) for name in COUNTERS}
-    answered = {name: answer[name] for name in _AS_ANSWERED}
+    check(stack, n, answer)
+    counters = dict(answer["counters"], **(server_counters or {}))
+    further = {
+        "ok": len(answer["responses"]),
+        "counters": {name: counters.get(name) for name in COUNTERS},
+        "versions": dict(answer["versions"], openssl=answer["openssl"]),
+    }
+    return {name: further.get(name, answer.get(name)) for name in _STORED}
+
+
+def question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+    """Return the parts of the question, in the form that machine files have: Experiment.form."""
+    scheme = parameters.pop("scheme")
+    return *of, parameters | {"repeat": repeat}, scheme
+
+
+def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a run that follow from its answer. Raises RunFailed if it is none."""
+    values = _values(parameters, answer)
+    values |= {f"counters_{name}": values["counters"].get(name) for name in COUNTERS}
+    columns = {name: values[name] for name in FRAME_COLUMNS if name in values}
+    if not elsewhere.is_plain(columns, NUMBERS):
+        raise RunFailed("there is text where a run has numbers. Nothing was recorded.")
+    return columns
+
+
+#: Runs as machine files have them, and as a stack's own experiment (bench.fetching) has them, too.
+FETCHES = Experiment(places.PROBES / "fetch.py", figures, form=question)
+
+
+def of(measurement: Measurement, stack: str = "") -> Run:
+    """Return the run of a measurement. The code of today says what follows from its answer.
+
+    stack: what it is called, if it is of none.
+    """
+    provenance = measurement.provenance
     return Run(
-        **parameters,
-        **answered,
-        **_derived({**parameters, **answered, "counters": counters}),
-        ok=len(answer["responses"]),
-        counters=counters,
-        versions=dict(answer["versions"], openssl=answer["openssl"]),
-        measured_at=measurements.now(),
+        stack=measurement.stacks[0].name if measurement.stacks else stack,
+        repeat=measurement.repeat or 1,
+        measured_at=provenance["measured_at"],
+        source=provenance["source"],
+        provenance={name: provenance[name] for name in measurements.COLUMNS},
+        **_values(measurement.parameters, measurement.answer),
     )
 
 
-#: What follows from the rest of a run. It is not stored: the code of today says it when it is read.
-DERIVED = ("cpu_s", "effective_concurrency", "verdict")
-
-
-def to_store(run: Run) -> dict[str, Any]:
-    """Return what is stored of a run: all but DERIVED and what the store itself adds."""
-    left_out = (*DERIVED, "provenance")
-    return {name: value for name, value in asdict(run).items() if name not in left_out}
-
-
-def from_stored(stored: dict[str, Any]) -> Run:
-    """Return the run that measurements.stored_or_new gives, with what it says of its making.
-
-    DERIVED is computed now, whatever the code that stored it thought.
-    """
-    provenance = {name: stored.get(name) for name in measurements.COLUMNS}
-    return Run(**measurements.of_class(Run, stored) | _derived(stored) | {"provenance": provenance})
-
-
-def _derived(figures: dict[str, Any]) -> dict[str, Any]:
-    n, delay_s, wall_s = figures["n"], figures["delay_s"], figures["wall_s"]
-    peak = figures["counters"].get("peak_in_flight")
+def _values(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a run that were asked for, that were answered, and that follow."""
+    asked = {name: parameters[name] for name in _ASKED}
+    answered: dict[str, Any] = {name: answer.get(name) for name in _STORED}
+    n, delay_s, wall_s = asked["n"], asked["delay_s"], answered["wall_s"]
+    peak = answered["counters"].get("peak_in_flight")
     return {
-        "cpu_s": round(figures["user_s"] + figures["sys_s"], 6),
+        **asked,
+        **answered,
+        "cpu_s": round(answered["user_s"] + answered["sys_s"], 6),
         "effective_concurrency": effective_concurrency(n, delay_s, wall_s),
         "verdict": verdict(n, delay_s, wall_s, peak),
     }
@@ -152,6 +186,15 @@ def frame(runs: Iterable[Run]) -> pd.DataFrame:
     return pd.DataFrame([row(run) for run in runs], columns=FRAME_COLUMNS)
 
 
+def frame_of(measured: Iterable[Measurement], stack: str = "") -> pd.DataFrame:
+    """Return the runs of measurements as `frame` does, with one column more, `instead`."""
+    rows = [
+        row(of(measurement, stack)) | {"instead": measurement.provenance["instead"]}
+        for measurement in measured
+    ]
+    return pd.DataFrame(rows, columns=[*FRAME_COLUMNS, "instead"])
+
+
 def row(run: Run) -> dict[str, Any]:
     """Return a run as a row of `frame`."""
     counters = {f"counters_{name}": run.counters.get(name) for name in COUNTERS}
@@ -159,16 +202,17 @@ def row(run: Run) -> dict[str, Any]:
     return {name: values.get(name) for name in FRAME_COLUMNS}
 
 
-def _runs(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    if not {"counters", "scheme", "wall_s"} <= answer.keys():
-        return []
-    names = {run_field.name for run_field in fields(Run)} - {*DERIVED, "provenance"}
+def _runs(stored: dict[str, Any]) -> list[dict[str, Any]]:
     try:
-        run = from_stored({name: answer.get(name) for name in names | {*answer}})
-        return [row(run)]
-    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError, UsageError):
+        script, [stack, *_], asked, scheme = stored["asked"]
+        if script != FETCHES.script.stem or "gather" in asked:
+            return []
+        columns = figures(asked | {"scheme": scheme}, measurements.answer_in(stored))
+        provenance = {name: stored.get(name) for name in ("measured_at", *measurements.COLUMNS)}
+        return [{"stack": stack, "repeat": asked["repeat"]} | columns | provenance]
+    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, CasebookError):
         return []
 
 
 #: Runs as machine files have them.
-RUNS = elsewhere.Kind("runs", _runs, ("n", "delay_s", "repeat", "wall_s", "cpu_s", "process_cpu_s"))
+RUNS = elsewhere.Kind("runs", _runs, (*NUMBERS, "repeat"))

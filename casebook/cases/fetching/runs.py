@@ -3,23 +3,23 @@
 Each run is a process of its own, in a declared environment, against a lab server that counts.
 """
 
-import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import pandas as pd
 
 from casebook import stacks, words
 from casebook.cases.fetching import analysis, clients, modes, observations, run_record, server
 from casebook.cases.fetching import trust as trusts
-from casebook.cases.fetching.bench import Bench
+from casebook.cases.fetching.bench import fetching
 from casebook.cases.fetching.observations import Observation
 from casebook.cases.fetching.run_record import Run
 from casebook.errors import UsageError
-from casebook.laboratory import elsewhere, reference, rounds
-from casebook.laboratory.experiment import can_run, runnable
-from casebook.laboratory.progress import Progress
-from casebook.laboratory.rounds import as_list, in_turns
+from casebook.laboratory import rounds
+from casebook.laboratory.experiment import answers_in_rounds, runnable
+from casebook.laboratory.rounds import as_list
 from casebook.mistakes import for_readers
 from casebook.stacks import Stack, environments
 
@@ -61,97 +61,130 @@ def check_parameters(
 def recorded(
     stack: str,
     ns: Iterable[int],
-    client: str | None = None,
-    scheme: str = "https",
-    trust: str = trusts.AUTHORITY,
-    delay_s: float | None = None,
     repeats: int | range | None = None,
+    delay_s: float | None = None,
+    **fetching: str | None,
 ) -> pd.DataFrame:
     """Read what other machines recorded of a stack.
 
     Parameters:
         stack: its name.
         ns: sizes. If none of them was recorded, the nearest one is taken, and `instead` says so.
-        client: None for the stack's own.
-        scheme, trust: as for `measure`.
-        delay_s: as ns; None takes whatever was recorded.
         repeats: only these rounds; a number takes that many from the first.
+        delay_s: as ns; None takes whatever was recorded.
+        fetching: client, scheme and trust, as for `measure`.
 
     Returns the rows of one machine, the reference machine among equals: columns
     run_record.FRAME_COLUMNS, and `instead`. Empty if nothing like it was recorded.
     """
-    exactly = {"stack": stack, "client": _client(stacks.get(stack), client)}
-    exactly |= {"scheme": scheme, "trust": trust}
-    nearly = {} if delay_s is None else {"delay_s": [delay_s]}
-    rows = reference.select_recorded(
-        elsewhere.rows(run_record.RUNS), exactly, nearly | {"n": list(ns)}
-    ).reindex(columns=[*run_record.FRAME_COLUMNS, "instead"])
-    return rows if repeats is None else rows[rows["repeat"].isin(rounds.numbers(repeats))]
+    measured = stacks.get(stack)
+    parameters: dict[str, Any] = {"scheme": "https", "trust": trusts.AUTHORITY, **fetching}
+    parameters["client"] = _client(measured, fetching.get("client"))
+    parameters |= {"delay_s": delay_s, "n": None}
+    nearest: dict[str, list[float]] = {
+        "delay_s": [] if delay_s is None else [delay_s],
+        "n": list(ns),
+    }
+    return run_record.frame_of(
+        run_record.FETCHES.recorded([measured], parameters, repeats, nearest)
+    )
 
 
 def measure_runs(
     names: Iterable[str],
-    n: Iterable[int] | None = None,
-    delay_s: float | None = None,
-    repeats: int | range | None = None,
-    client: str | Iterable[str | None] | None = None,
-    scheme: str | Iterable[str] = "https",
-    trust: str | Iterable[str] = trusts.AUTHORITY,
     target: server.Server | None = None,
     mode: modes.Mode | None = None,
+    **parameters: Any,
 ) -> list[Run]:
     """Measure stacks here and now.
 
     Parameters:
-        names, n, delay_s, repeats, client, scheme, trust: as for `measure`.
+        names: of stacks.
         target: a server to ask in place of the lab's own.
         mode: in place of the current one.
+        parameters: n, delay_s, repeats, client, scheme and trust, as for `measure`.
 
     Returns the runs, stack by stack. Raises UsageError for parameters out of range, RunFailed if a
     response is wrong, MissingInterpreter if a stack cannot run here.
     """
-    mode = mode or modes.current()
-    sizes = list(mode.ns if n is None else n)
-    further = mode.ns_if_concurrent if n is None else ()
-    delay_s = mode.delay_s if delay_s is None else delay_s
-    repeats = rounds.numbers(mode.repeats if repeats is None else repeats)
-    clients_, schemes, trusted = as_list(client), as_list(scheme), as_list(trust)
-    for combination in product(clients_, schemes, trusted):
-        check_parameters(sizes, delay_s, len(repeats), *combination)
     chosen = [stacks.get(name) for name in dict.fromkeys(names)]
-    fetching = dict.fromkeys(_client(*pair) for pair in product(chosen, clients_))
-    ready = {stack.name: environments.ensure(stack) for stack in chosen}
-    runs: list[Run] = []
-
-    def measure_all(combinations: Iterable[_Way], at_sizes: Iterable[int]) -> None:
-        sized = list(product(dict.fromkeys(at_sizes), combinations))
-        with Progress(len(sized) * len(repeats), words.join(fetching)) as progress:
-            for repeat, (size, (stack, name, trusting, over)) in in_turns(sized, repeats):
-                parameters = {"n": size, "client": name, "delay_s": delay_s, "trust": trusting}
-                runs.append(Bench(over, target).run(ready[stack], repeat, **parameters))
-                progress.step()
-
+    plan = _Plan.of(mode or modes.current(), **parameters)
     # What is asked for twice, also by two names of the same client, is measured once.
-    combinations = list(
+    ways = list(
         dict.fromkeys(
-            (stack.name, _client(stack, client_name), trusting, over)
-            for stack, client_name, trusting, over in product(chosen, clients_, trusted, schemes)
+            (stack.name, _client(stack, client), trust, scheme)
+            for stack, client, trust, scheme in product(
+                chosen, plan.clients, plan.trusts, plan.schemes
+            )
         )
     )
-    measure_all(combinations, sizes)
-    if further:
+    for stack in chosen:
+        environments.ensure(stack)  # raises, and says what is missing
+    runs = _runs(ways, plan.sizes, plan, target)
+    if plan.further_sizes:
         columns = ["stack", "client", "trust", "scheme"]
         by_way = run_record.frame(runs).groupby(columns, sort=False)
-        verdicts = {group: analysis.verdict_of(rows) for group, rows in by_way}
-        measure_all(
-            [
-                combination
-                for combination in combinations
-                if verdicts[combination] == analysis.CONCURRENT
-            ],
-            further,
+        verdicts = {way: analysis.verdict_of(rows) for way, rows in by_way}
+        concurrent = [way for way in ways if verdicts[way] == analysis.CONCURRENT]
+        runs += _runs(concurrent, plan.further_sizes, plan, target)
+    return sorted(runs, key=lambda run: [stack.name for stack in chosen].index(run.stack))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is asked of each stack: `measure` says what the fields are."""
+
+    sizes: list[int]
+    #: Of what comes out concurrent.
+    further_sizes: Sequence[int]
+    delay_s: float
+    repeats: range
+    clients: list[str | None]
+    schemes: list[str]
+    trusts: list[str]
+
+    @classmethod
+    def of(cls, mode: modes.Mode, **asked: Any) -> "_Plan":
+        """Return what was asked for, with the defaults of a mode. Raises UsageError."""
+        given = {name: value for name, value in asked.items() if value is not None}
+        repeats = rounds.numbers(given.get("repeats", mode.repeats))
+        plan = cls(
+            as_list(given.get("n", mode.ns)),
+            () if "n" in given else mode.ns_if_concurrent,
+            given.get("delay_s", mode.delay_s),
+            repeats,
+            as_list(given.get("client", [None])),
+            as_list(given.get("scheme", "https")),
+            as_list(given.get("trust", trusts.AUTHORITY)),
         )
-    return sorted(runs, key=lambda run: [*ready].index(run.stack))
+        for way in product(plan.clients, plan.schemes, plan.trusts):
+            check_parameters(plan.sizes, plan.delay_s, len(repeats), *way)
+        return plan
+
+
+def _runs(
+    ways: list[_Way], sizes: Iterable[int], plan: _Plan, target: server.Server | None
+) -> list[Run]:
+    """Measure in turns: each size, each way to fetch."""
+    variants = [
+        (
+            fetching(stacks.get(name), client, target=target),
+            name,
+            {
+                "n": size,
+                "client": client,
+                "delay_s": plan.delay_s,
+                "trust": trust,
+                "scheme": target.url.partition(":")[0] if target else scheme,
+            },
+        )
+        for size, (name, client, trust, scheme) in product(dict.fromkeys(sizes), ways)
+    ]
+    label = words.join(dict.fromkeys(client for _, client, *_ in ways))
+    return [
+        run_record.of(measurement)
+        for _, measurement in answers_in_rounds(variants, plan.repeats, label)
+    ]
 
 
 def _client(stack: Stack, client: str | None) -> str:
@@ -196,26 +229,25 @@ def measure(
     Raises UsageError for parameters out of range, RunFailed if a response is wrong, and what
     environments.ensure raises if nothing was recorded either.
     """
-    names, mode = list(dict.fromkeys(as_list(names))), modes.current()
-    sizes = None if n is None else as_list(n)
-    delay_s = mode.delay_s if delay_s is None else delay_s
-    runnable_names = runnable(names)
-    runs = measure_runs(runnable_names, sizes, delay_s, repeats, client, scheme, trust)
-    frame = run_record.frame(runs).assign(instead="")
+    names = list(dict.fromkeys(as_list(names)))
+    asked: dict[str, Any] = {"n": n, "delay_s": delay_s, "repeats": repeats}
+    asked |= {"client": client, "scheme": scheme, "trust": trust}
+    runnable_names, plan = runnable(names), _Plan.of(modes.current(), **asked)
+    frame = run_record.frame(measure_runs(runnable_names, **asked)).assign(instead="")
     parts = []
     for name in names:
         if name in runnable_names:
             parts.append(frame[frame["stack"] == name])
             continue
-        combinations = dict.fromkeys(
+        ways = dict.fromkeys(
             (_client(stacks.get(name), client_name), over, trusting)
-            for client_name, over, trusting in product(
-                as_list(client), as_list(scheme), as_list(trust)
-            )
+            for client_name, over, trusting in product(plan.clients, plan.schemes, plan.trusts)
         )
         frames = (
-            recorded(name, sizes or mode.ns, *combination, delay_s, repeats)
-            for combination in combinations
+            recorded(
+                name, plan.sizes, repeats, plan.delay_s, client=by, scheme=over, trust=trusting
+            )
+            for by, over, trusting in ways
         )
         parts.append(pd.concat(frames))
         # Of later rounds, nothing may be recorded.
@@ -253,13 +285,8 @@ def observe(
     check_parameters([n or 1], delay_s, 1, client, scheme, trust)
     stack = stacks.get(name)
     parameters = {"n": n, "delay_s": delay_s, "client": _client(stack, client), "trust": trust}
+    parameters |= {"gather": kind, "scheme": scheme}
     if steps is not None:
-        stack = dataclasses.replace(stack, steps=tuple(steps))
-    if not can_run(stack):
-        client_name = _client(stack, client)
-        steps = stack.steps
-        if recorded_observation := observations.recorded(
-            name, kind, steps, n, delay_s, client_name, scheme, trust
-        ):
-            return recorded_observation
-    return Bench(scheme).observation(environments.ensure(stack), kind, **parameters)
+        stack = replace(stack, steps=tuple(steps))
+    experiment = fetching(stack, str(parameters["client"]), kind)
+    return observations.of(experiment.first_answer([stack], parameters))

@@ -17,7 +17,8 @@ import pandas as pd
 from casebook.cases.fetching import analysis, run_record, server
 from casebook.cases.fetching.modes import QUICK
 from casebook.cases.fetching.runs import measure_runs
-from casebook.laboratory import elsewhere, machine_files, measurements
+from casebook.laboratory import elsewhere, machine_files
+from casebook.laboratory.experiment import Asked, Experiment
 from casebook.laboratory.rounds import in_turns
 
 KNOWN = {"stage-2-py37": analysis.SERIAL, "stage-1-py37": analysis.CONCURRENT}
@@ -55,7 +56,8 @@ def measure(runs_per_cell: int = 20, tried: int = 100) -> pd.DataFrame:
             for repeat, delay_s in in_turns(DELAYS_S, max(counts.values())):
                 if repeat <= counts[delay_s]:
                     round_ = range(repeat, repeat + 1)
-                    runs = measure_runs(KNOWN, [N], delay_s, round_, "grequests", target=lab)
+                    asked = {"n": N, "delay_s": delay_s, "repeats": round_, "client": "grequests"}
+                    runs = measure_runs(KNOWN, lab, **asked)
                     parts.append(run_record.frame(runs).assign(busy=busy))
     frame = pd.concat(parts, ignore_index=True)
     return frame.assign(known=frame["stack"].map(KNOWN))
@@ -63,9 +65,15 @@ def measure(runs_per_cell: int = 20, tried: int = 100) -> pd.DataFrame:
 
 def record() -> None:
     """Measure them for the reference run, and store them. Takes minutes."""
-    key = measurements.key_of([Path(__file__)])
-    answer = measurements.new(lambda: {"rows": measure()[_STORED].round(4).to_dict("records")}, key)
-    measurements.save(key, answer, key)
+    _UNDER_LOAD.first_answer([], {})
+
+
+def _ask(parameters: Asked) -> dict[str, Any]:
+    return {"rows": measure()[_STORED].round(4).to_dict("records")}
+
+
+#: What is stored is one answer, which belongs to no stack and was asked nothing further.
+_UNDER_LOAD = Experiment(Path(__file__), lambda _, answer: answer, form=lambda *_: (), ask=_ask)
 
 
 def recorded() -> pd.DataFrame:

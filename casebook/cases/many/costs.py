@@ -71,7 +71,7 @@ def measure(
     n: int = 60,
     repeats: int | range | None = None,
     chain: str = "ecdsa",
-    by: Experiment | None = None,
+    experiment: Experiment | None = None,
 ) -> pd.DataFrame:
     """Fetch n pages one after the other, in turns.
 
@@ -84,7 +84,7 @@ def measure(
         n: how many pages.
         repeats: how many rounds, or which; 1 by default.
         chain: of CHAINS.
-        by: the Experiment to run (default: PAGES).
+        experiment: to run (default: PAGES).
         until, looks: what is to be decided (laboratory/rounds.py).
 
     Returns a row a way, kept and round: the columns of PageCost, and what Experiment.measure adds.
@@ -107,7 +107,7 @@ def measure(
     if len(of_go) > 1:
         raise UsageError("ask Go alone: another machine may have to answer")
     try:
-        frame = (by or (_go() if of_go == {True} else PAGES)).measure(
+        frame = (experiment or (_go() if of_go == {True} else PAGES)).measure(
             STACK, parameters, repeats=repeats
         )
     except MissingInterpreter:

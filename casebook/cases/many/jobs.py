@@ -80,7 +80,7 @@ def measure(
     threads: int = 1,
     repeats: int | range | None = None,
     failures: int = 3,
-    by: Experiment | None = None,
+    experiment: Experiment | None = None,
 ) -> pd.DataFrame:
     """Crawl: each job after the other, on one new cluster a round, in turns.
 
@@ -97,7 +97,7 @@ def measure(
         threads: in each.
         repeats: how many rounds, or which; 1 by default.
         failures: how many deaths of a worker make Dask give up.
-        by: the Experiment to run (default: CRAWLS).
+        experiment: to run (default: CRAWLS).
         until, looks: what is to be decided (laboratory/rounds.py).
 
     Returns a row a job and round: the columns of Crawl, and what Experiment.measure adds. Raises
@@ -116,7 +116,9 @@ def measure(
         order = names if number % 2 else names[::-1]  # so that drift touches all alike
         parameters: dict[str, Any] = {"workers": workers, "threads": threads, "failures": failures}
         parameters["jobs"] = [dict(jobs[name]) for name in order]
-        frame = (by or CRAWLS).measure(STACK, [parameters], repeats=range(number, number + 1))
+        frame = (experiment or CRAWLS).measure(
+            STACK, [parameters], repeats=range(number, number + 1)
+        )
         for row in frame.to_dict("records"):
             provenance = {name: row[name] for name in row if name not in (*parameters, "figures")}
             provenance |= {"workers": workers, "threads": threads}

@@ -40,11 +40,14 @@ def measure() -> pd.DataFrame:
     """
     crawls, pages = (replace(experiment, lacks=_lacks) for experiment in (jobs.CRAWLS, costs.PAGES))
     try:
-        curve = jobs.measure(ENDS, repeats=ROUNDS, by=crawls)
+        curve = jobs.measure(ENDS, repeats=ROUNDS, experiment=crawls)
         threads = capacity.WAITING_THREADS
-        waits = jobs.measure(capacity.WAITS, threads=threads, repeats=ROUNDS, by=crawls)
-        model = capacity.fitted(curve, costs.measure(WAYS, repeats=ROUNDS, by=pages), waits)
-        parts = [jobs.measure({name: job}, threads=16, by=crawls) for name, job in CRAWLED.items()]
+        waits = jobs.measure(capacity.WAITS, threads=threads, repeats=ROUNDS, experiment=crawls)
+        model = capacity.fitted(curve, costs.measure(WAYS, repeats=ROUNDS, experiment=pages), waits)
+        parts = [
+            jobs.measure({name: job}, threads=16, experiment=crawls)
+            for name, job in CRAWLED.items()
+        ]
     except MissingInterpreter:
         if not _lacks():
             raise

@@ -11,17 +11,19 @@ that counts.
 import json
 import os
 import tempfile
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from casebook import places, stacks, words
+from casebook import places, stacks
 from casebook.build import in_build
 from casebook.cases.fetching import analysis, clients, modes, runs, server, trust
 from casebook.errors import RunFailed, UsageError
-from casebook.laboratory import machine_files, measurements, scripts
-from casebook.laboratory.experiment import can_run
+from casebook.laboratory import scripts
+from casebook.laboratory.experiment import Asked, Experiment, can_run
 from casebook.stacks import commands, environments
 
 HERE = Path(__file__).parent
@@ -38,10 +40,11 @@ PAGES, DELAY_S = 10, 0.2
 #: With a delay that long, what a busy machine adds to each page weighs little.
 LONG_DELAY_S = 2.0
 #: What `table` tells of each patient.
-COLUMNS = [
-    *("patient", "stack", "doctor", "measured", "wrong", "loads_doctor", "loads_measured"),
-    *("exit_status", "why", "report", "source", "measured_at", "key"),
-]
+_FIGURES = (
+    *("patient", "doctor", "measured", "wrong", "loads_doctor", "loads_measured"),
+    *("exit_status", "why", "report"),
+)
+COLUMNS = ["patient", "stack", *_FIGURES[1:], "source", "measured_at", "key"]
 _WITHIN_S = 120.0
 
 
@@ -95,17 +98,14 @@ EXAMINED = (
 BY_DAY = ("google-auth-2.55.1-today", "google-auth-2.55.2", "requests, nothing patched")
 
 
-def recorded(name: str, by_day: tuple[str, ...], question: list) -> dict | None:
-    """Return what another machine recorded of a program, if a build is to show that: a quick build
-    examines a few programs only, since each takes seconds. A reader's cell examines any.
+def is_spared(name: str, by_day: tuple[str, ...]) -> bool:
+    """Check whether a build shows what another machine recorded of a program: a quick build
+    examines a few only, since each takes seconds. A reader's cell examines any.
 
-    name: of the program. by_day: those that are examined in any case. question: that the other
-    machine was asked. None: this machine is to be asked.
+    name: of the program. by_day: those that are examined in any case.
     """
     is_quick = in_build() and modes.current() is modes.QUICK
-    if name in by_day or not is_quick or environments.is_another_machine():
-        return None
-    return machine_files.recorded_answer(question)
+    return name not in by_day and is_quick and not environments.is_another_machine()
 
 
 def every() -> dict[str, Patient]:
@@ -138,16 +138,27 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
 
 
 def _row(patient: Patient) -> dict:
-    """Return one row of `table`, stored or new."""
-    code = [places.DOCTOR, HERE, places.PROBES, clients.FOLDER, *server.MADE_OF]
-    parameters = astuple(patient), PAGES, DELAY_S, LONG_DELAY_S, trust.dependency()
-    stack = stacks.get(patient.stack)
-    if recorded_row := recorded(
-        patient.name, BY_DAY, measurements.asked_of(code[0], stack, *parameters)
-    ):
-        return recorded_row
-    key = measurements.key_of(code, stack, *parameters)
-    return measurements.stored_or_new(key, lambda: _measure_row(patient))
+    """Return one row of `table`, stored, new or recorded."""
+    experiment = Experiment(
+        places.DOCTOR,
+        _figures,
+        made_of=(HERE, places.PROBES, clients.FOLDER, *server.MADE_OF, trust.dependency()),
+        ask=lambda *_: _measure_row(patient),
+        spares=lambda _: is_spared(patient.name, BY_DAY),
+        form=_question,
+    )
+    measurement = experiment.first_answer([stacks.get(patient.stack)], asdict(patient))
+    [row] = experiment.rows(measurement)
+    return row
+
+
+def _question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+    """Return the parts of the question, in the form that machine files have: Experiment.form."""
+    return *of, list(parameters.values()), PAGES, DELAY_S, LONG_DELAY_S
+
+
+def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+    return {name: answer[name] for name in (*_FIGURES, "stack")}
 
 
 def _measure_row(patient: Patient) -> dict:
@@ -160,7 +171,7 @@ def _measure_row(patient: Patient) -> dict:
         "patient": patient.name, "stack": patient.stack, "doctor": verdict, "measured": truth,
         "wrong": "" if verdict in (truth, CANNOT_TELL) else wrong,
         "loads_doctor": loads_doctor, "loads_measured": loads,
-        "exit_status": report["exit_status"], "why": _reason(report), "source": words.LIVE,
+        "exit_status": report["exit_status"], "why": _reason(report),
         "report": json.loads(json.dumps(report).replace(f"{HERE}{os.sep}", "")),
     }  # fmt: skip
 

@@ -10,9 +10,10 @@ loads and of handshakes under way at once, against a server that counts connecti
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Any
 
 import certifi
 import pandas as pd
@@ -20,10 +21,10 @@ import pandas as pd
 from casebook import places, stacks, words
 from casebook.cases.fetching import server
 from casebook.cases.fetching.server import relay
-from casebook.cases.patients import recorded
+from casebook.cases.patients import is_spared
 from casebook.errors import NotInFile, RunFailed, UsageError
 from casebook.laboratory import measurements
-from casebook.laboratory.experiment import can_run
+from casebook.laboratory.experiment import Experiment, can_run
 from casebook.stacks import commands, digests, environments
 
 HERE = Path(__file__).parent
@@ -54,6 +55,8 @@ AGAIN_COLUMNS = [
     *("job", "stack", "client", "loads_first", "promised", "loads_again"),
     *("cpu_ms_first", "cpu_ms_again", "kept", "source", "measured_at", "key"),
 ]
+#: What is stored of a job, beside its name: for `table`, and for `again`.
+_FIGURES = {(): COLUMNS[1:12], ("again",): AGAIN_COLUMNS[1:9]}
 _WITHIN_S = 120.0
 
 
@@ -181,13 +184,31 @@ def _rows(row: Callable[[Job], dict], names: list[str] | None, columns: list[str
 
 
 def _row_again(job: Job) -> dict:
-    """Return one row of `again`, stored or new."""
-    parameters = stacks.get(job.stack), [*astuple(job), "again"]
-    question = measurements.asked_of(_executed_files(job)[0], *parameters)
-    if recorded_row := recorded(job.name, BY_DAY, question):
-        return recorded_row
-    key = measurements.key_of(_executed_files(job), *parameters)
-    return measurements.stored_or_new(key, lambda: _measure_again(job))
+    """Return one row of `again`, stored, new or recorded."""
+    return _answered(job, _measure_again, "again")
+
+
+def _answered(job: Job, measure: Callable[[Job], dict], *which: str) -> dict:
+    """Return what is measured of a job as a row, stored, new or recorded.
+
+    which: is part of the question, where it is not that of `table`.
+    """
+    experiment = Experiment(
+        places.DOCTOR,
+        lambda _, answer: {name: answer[name] for name in ("job", *_FIGURES[which])},
+        made_of=(HERE / "jobs" / job.file, COUNTER, *server.MADE_OF),
+        ask=lambda *_: measure(job),
+        spares=lambda _: is_spared(job.name, BY_DAY),
+        form=_question,
+    )
+    parameters = {"job": [*astuple(job), *which]}
+    [row] = experiment.rows(experiment.first_answer([stacks.get(job.stack)], parameters))
+    return row
+
+
+def _question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+    """Return the parts of the question, in the form that machine files have: Experiment.form."""
+    return *of, parameters["job"]
 
 
 def _measure_again(job: Job) -> dict:
@@ -200,17 +221,22 @@ def _measure_again(job: Job) -> dict:
         "job": job.name, "stack": job.stack, "client": promise["client"],
         "loads_first": report["counts"]["loads"], "promised": promise["promised"],
         "loads_again": promise["loads"], "cpu_ms_first": round(outcome["cpu_ms"][0]),
-        "cpu_ms_again": round(outcome["cpu_ms"][1]), "kept": outcome["kept"], "source": words.LIVE,
+        "cpu_ms_again": round(outcome["cpu_ms"][1]), "kept": outcome["kept"],
     }  # fmt: skip
 
 
 def rows_of(answers: Iterable[dict]) -> pd.DataFrame:
     """Return the rows of `table` among the answers of a machine; nothing is measured for it."""
     by_question = {
-        digests.digest(answer["asked"]): answer for answer in answers if "asked" in answer
+        digests.digest(answer["asked"]): answer
+        for answer in answers
+        if "asked" in answer and measurements.FAILED not in answer
     }
-    job_answers = [by_question.get(digests.digest(_question_of(job))) for job in JOBS]
-    rows = [row for row in job_answers if row and measurements.FAILED not in row]
+    rows = []
+    for job in JOBS:
+        question = measurements.asked_of(places.DOCTOR, stacks.get(job.stack), list(astuple(job)))
+        if stored := by_question.get(digests.digest(question)):
+            rows.append({"source": words.LIVE} | stored | measurements.answer_in(stored))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -243,24 +269,8 @@ def accuracy(loops: pd.DataFrame, loads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _row(job: Job) -> dict:
-    """Return one row of `table`, stored or new."""
-    if recorded_row := recorded(job.name, BY_DAY, _question_of(job)):
-        return recorded_row
-    return measurements.stored_or_new(_key_of(job), lambda: _measure_row(job))
-
-
-def _key_of(job: Job) -> str:
-    return measurements.key_of(_executed_files(job), stacks.get(job.stack), list(astuple(job)))
-
-
-def _question_of(job: Job) -> list:
-    """Return the question of `_key_of` alone."""
-    first, *_ = _executed_files(job)
-    return measurements.asked_of(first, stacks.get(job.stack), list(astuple(job)))
-
-
-def _executed_files(job: Job) -> list[Path]:
-    return [places.DOCTOR, HERE / "jobs" / job.file, COUNTER, *server.MADE_OF]
+    """Return one row of `table`, stored, new or recorded."""
+    return _answered(job, _measure_row)
 
 
 def _measure_row(job: Job) -> dict:
@@ -288,7 +298,7 @@ def _measure_row(job: Job) -> dict:
         "connections_doctor": report["counts"]["handshakes"],
         "connections_measured": counters["handshakes"],
         "share_doctor": report["counts"]["share"],
-        "exit_status": report["exit_status"], "source": words.LIVE,
+        "exit_status": report["exit_status"],
     }  # fmt: skip
 
 

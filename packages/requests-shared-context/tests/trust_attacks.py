@@ -1,5 +1,7 @@
-"""What was tried against the first version of the cure, and more of the kind: each with stock and
-cured sessions, with one pair of releases. tests/cure/test_shared_context_attacks.py asks.
+"""What was tried against the first version of the cure, and more of the kind.
+
+Each with stock and cured sessions, with one pair of releases.
+tests/cure/test_shared_context_attacks.py asks.
 """
 
 # ruff: noqa: UP031
@@ -271,10 +273,10 @@ def a_time_limit_in_the_middle_of_a_load():
     with open(PATHS["file"]) as file, open(bundle, "w") as large:
         large.write(2000 * file.read())  # which takes a while to load
 
-    class Limit(Exception):
+    class LimitError(Exception):
         pass
 
-    for limit in (Limit(), TimeoutError("over"), OSError(errno.ETIME, "over")):
+    for limit in (LimitError(), TimeoutError("over"), OSError(errno.ETIME, "over")):
 
         def over(*_, limit=limit):
             raise limit

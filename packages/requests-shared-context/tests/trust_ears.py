@@ -121,8 +121,9 @@ def read_request(connection):
 
 
 def relay(one, other):
-    """Pass bytes on in both directions until one end is silent. In one thread, since a connection
-    of TLS is not for two.
+    """Pass bytes on in both directions until one end is silent.
+
+    In one thread, since a connection of TLS is not for two.
     """
     ends = {one: other, other: one}
     while True:
@@ -134,8 +135,10 @@ def relay(one, other):
 
 
 def server_context(certificate, demands=None, **settings):
-    """A server's context: the path of its certificate with its key; the CA file of the client
-    certificates that it demands; attributes to set.
+    """Return the context of a server.
+
+    certificate: the path of its certificate with its key. demands: the CA file of the client
+    certificates that it demands. settings: attributes to set.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)

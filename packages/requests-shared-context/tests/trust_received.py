@@ -1,5 +1,7 @@
-"""What servers and proxies received from stock and cured sessions, side by side, with one pair of
-releases of requests and urllib3. Runs inside a stack; test_shared_context_received.py asks.
+"""What servers and proxies received from stock and cured sessions, side by side.
+
+With one pair of releases of requests and urllib3. Runs inside a stack;
+test_shared_context_received.py asks.
 
 Each cell is a route, a kind of connection, a way to trust and a server. Its server and its proxy
 are made for it, and are gone when it is told what they heard.
@@ -167,8 +169,10 @@ def cell(adapter, route, kind, trust, target):
 
 
 def cells():
-    """{"route / kind / trust / target": [what came of stock, and of the cure; why the cured
-    connection made its own context, or "shared"; which of these it may be]}.
+    """Return what came of each cell: {"route / kind / trust / target": [...]}.
+
+    The list: what came of stock, and of the cure; why the cured connection made its own context, or
+    "shared"; which of these it may be.
     """
     found = {}
     asked = ASKED["cells"] or [

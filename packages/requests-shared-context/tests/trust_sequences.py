@@ -1,6 +1,8 @@
-"""Sequences that hypothesis makes up: mounting, installing, replacing files, links, threads, forks
-and proxies. After each change a stock and a cured session ask the same; they must come to the same,
-and the servers and the proxy must have received the same. test_shared_context_sequences.py asks.
+"""Sequences that hypothesis makes up.
+
+Of mounting, installing, replacing files, links, threads, forks and proxies. After each change a
+stock and a cured session ask the same; they must come to the same, and the servers and the proxy
+must have received the same. test_shared_context_sequences.py asks.
 """
 
 # ruff: noqa: UP031

@@ -21,58 +21,74 @@ _SPOKEN = {
 
 def visit(spec, shelf):
     """Fetch the list of books, then so many books at a time."""
-    multi, is_h2 = pycurl.CurlMulti(), spec["protocol"] == "h2"
-    version = pycurl.CURL_HTTP_VERSION_2TLS if is_h2 else pycurl.CURL_HTTP_VERSION_1_1
-    if is_h2:
-        multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_MULTIPLEX)
-    multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, spec["connections"])
+    transfers = Transfers(spec, shelf)
+    [(_, listed)] = transfers.get(["/"], {})
+    books = {path(book): book for book in shelf.list(*listed)}
+    for location, response in transfers.get(list(books), books):
+        shelf.put(books[location], *response)
 
-    def open_socket(_, address):
-        # libcurl would open its own, of which nothing in Python would know.
-        shelf.connecting()
+
+class Transfers:
+    """Transfers that libcurl runs side by side."""
+
+    def __init__(self, spec, shelf):
+        self.spec, self.shelf, self.multi = spec, shelf, pycurl.CurlMulti()
+        self.is_h2 = spec["protocol"] == "h2"
+        self.at_once = max(spec["at_once"], spec["connections"])
+        if self.is_h2:
+            self.multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_MULTIPLEX)
+        self.multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, spec["connections"])
+
+    def open_socket(self, _, address):
+        """Open a socket: libcurl would open its own, of which nothing in Python would know."""
+        self.shelf.connecting()
         return socket.socket(address.family, address.socktype, address.protocol)
 
-    def start_transfer(location):
+    def start(self, location):
+        """Begin a transfer, and return it with its body."""
         transfer, body = pycurl.Curl(), io.BytesIO()
-        transfer.setopt(pycurl.URL, spec["url"] + location)
-        transfer.setopt(pycurl.CAINFO, spec["ca_file"])
+        version = pycurl.CURL_HTTP_VERSION_2TLS if self.is_h2 else pycurl.CURL_HTTP_VERSION_1_1
+        transfer.setopt(pycurl.URL, self.spec["url"] + location)
+        transfer.setopt(pycurl.CAINFO, self.spec["ca_file"])
         transfer.setopt(pycurl.HTTP_VERSION, version)
-        transfer.setopt(pycurl.PIPEWAIT, is_h2)
-        transfer.setopt(pycurl.OPENSOCKETFUNCTION, open_socket)
+        transfer.setopt(pycurl.PIPEWAIT, self.is_h2)
+        transfer.setopt(pycurl.OPENSOCKETFUNCTION, self.open_socket)
         transfer.setopt(pycurl.WRITEDATA, body)
-        multi.add_handle(transfer)
+        self.multi.add_handle(transfer)
         return transfer, body
 
-    def get(paths):
-        """Yield (path, response) for each path, once it is whole."""
+    def get(self, paths, books):
+        """Yield (path, response) for each path, once it is whole. books: by their paths."""
         remaining, open_ = deque(paths), {}
         while remaining or open_:
-            while remaining and len(open_) < max(spec["at_once"], spec["connections"]):
+            while remaining and len(open_) < self.at_once:
                 location = remaining.popleft()
                 if location in books:
-                    shelf.asking(books[location])
-                transfer, body = start_transfer(location)
+                    self.shelf.asking(books[location])
+                transfer, body = self.start(location)
                 open_[transfer] = location, body
-            multi.perform()
-            _, completed, failed = multi.info_read()
+            self.multi.perform()
+            _, completed, failed = self.multi.info_read()
             for transfer, code, message in failed:
                 location, _ = open_[transfer]
                 with About(books[location]) if location in books else nullcontext():
                     raise pycurl.error(code, message)
             for transfer in completed:
                 location, body = open_.pop(transfer)
-                multi.remove_handle(transfer)
-                shelf.speaks(_SPOKEN.get(transfer.getinfo(pycurl.INFO_HTTP_VERSION), "another"))
-                status = transfer.getinfo(pycurl.RESPONSE_CODE)
-                size = transfer.getinfo(pycurl.CONTENT_LENGTH_DOWNLOAD)
-                yield location, (status, body.getvalue(), None if size < 0 else size)
+                yield location, self.response(transfer, body)
             if open_ and not completed:
-                due_ms = multi.timeout()
-                if multi.select(due_ms / 1000 if due_ms >= 0 else 1.0) < 0:
-                    time.sleep(0.001)  # there is nothing to wait for yet
+                self.wait()
 
-    books = {}
-    [(_, listed)] = get(["/"])
-    books.update((path(book), book) for book in shelf.list(*listed))
-    for location, response in get(list(books)):
-        shelf.put(books[location], *response)
+    def response(self, transfer, body):
+        """Return what the shelf needs to know of a transfer that is complete."""
+        self.multi.remove_handle(transfer)
+        self.shelf.speaks(_SPOKEN.get(transfer.getinfo(pycurl.INFO_HTTP_VERSION), "another"))
+        size = transfer.getinfo(pycurl.CONTENT_LENGTH_DOWNLOAD)
+        status = transfer.getinfo(pycurl.RESPONSE_CODE)
+        return status, body.getvalue(), None if size < 0 else size
+
+    def wait(self):
+        """Wait until something arrives, or libcurl has something to do."""
+        due_ms = self.multi.timeout()
+        if self.multi.select(due_ms / 1000 if due_ms >= 0 else 1.0) < 0:
+            time.sleep(0.001)  # there is nothing to wait for yet

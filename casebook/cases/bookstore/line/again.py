@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 import over
-from ends import ADDRESSES, Ends, NoLine
+from ends import ADDRESSES, Ends, NoLineError
 from over_quic import QUIC_STORE
 from wire import BACK, THERE
 
@@ -84,5 +84,5 @@ def opening_bytes(packets, connection, parameters):
 if __name__ == "__main__":
     try:
         print(json.dumps(answer(json.load(sys.stdin))))
-    except (over.Failed, NoLine, ValueError) as error:
+    except (over.VisitError, NoLineError, ValueError) as error:
         print(json.dumps({"failed": str(error)}))

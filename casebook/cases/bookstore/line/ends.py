@@ -52,7 +52,7 @@ _QUEUE = 10_000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class NoLine(Exception):
+class NoLineError(Exception):
     """This machine cannot have a line: what is missing, in words."""
 
 
@@ -115,7 +115,7 @@ class Ends:
             ):
                 _write("/proc/self/" + file, line)
         except OSError as error:
-            raise NoLine(
+            raise NoLineError(
                 f"a user namespace gets no root of its own here ({error.strerror}): see the "
                 "setting kernel.apparmor_restrict_unprivileged_userns"
             ) from None
@@ -126,12 +126,12 @@ class Ends:
         for kind in [self.way or self.asked] if self.way or self.asked else devices:
             try:
                 device = devices[kind](name)
-            except NoLine as error:
+            except NoLineError as error:
                 refusals.append(str(error))
             else:
                 self.way = kind
                 return device
-        raise NoLine("; ".join(refusals))
+        raise NoLineError("; ".join(refusals))
 
 
 class _Device:
@@ -158,7 +158,7 @@ class _Tun(_Device):
         try:
             self._fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
-            raise NoLine(f"/dev/net/tun does not open ({error.strerror})") from None
+            raise NoLineError(f"/dev/net/tun does not open ({error.strerror})") from None
         try:
             request = struct.pack("16sH22x", b"line0", _IFF_TUN | _IFF_NO_PI)
             fcntl.ioctl(self._fd, _TUNSETIFF, request)
@@ -171,7 +171,7 @@ class _Tun(_Device):
             _up("line0")
         except OSError as error:
             os.close(self._fd)
-            raise NoLine(f"a TUN device cannot be set up ({error.strerror})") from None
+            raise NoLineError(f"a TUN device cannot be set up ({error.strerror})") from None
 
     def read(self):
         try:
@@ -259,7 +259,7 @@ def _settings(congestion):
             available = file.read().split()
         if congestion in available:
             return False
-        raise NoLine(
+        raise NoLineError(
             f"this kernel does not let a namespace choose {congestion} ({error.strerror}): it has "
             + ", ".join(available)
         ) from None
@@ -275,8 +275,8 @@ def _by_route(name, congestion):
     (peer,) = set(ADDRESSES) - {name}
     try:
         _ip(f"route replace {ADDRESSES[peer]} dev line0 congctl {congestion}")
-    except NoLine as error:
-        raise NoLine(
+    except NoLineError as error:
+        raise NoLineError(
             f"this kernel does not let a namespace choose {congestion} ({error})"
         ) from None
 
@@ -285,11 +285,11 @@ def _ip(command):
     """Run the program ip."""
     ip = shutil.which("ip", path=os.pathsep.join((os.defpath, "/usr/sbin", "/sbin")))
     if ip is None:
-        raise NoLine("the program ip is missing (Debian: apt-get install iproute2)")
+        raise NoLineError("the program ip is missing (Debian: apt-get install iproute2)")
     completed = subprocess.run([ip, *command.split()], stderr=subprocess.PIPE)
     if completed.returncode:
         messages = completed.stderr.decode().strip().splitlines() or ["no further word"]
-        raise NoLine(f"ip {' '.join(command.split()[:2])}: {messages[-1]}")
+        raise NoLineError(f"ip {' '.join(command.split()[:2])}: {messages[-1]}")
 
 
 def _unshare(flags):
@@ -298,7 +298,7 @@ def _unshare(flags):
         reason = os.strerror(number)
         if number == errno.ENOSPC:  # "No space left on device", which misleads
             reason = "user.max_user_namespaces or user.max_net_namespaces allows no more of them"
-        raise NoLine(
+        raise NoLineError(
             f"this system gives a process no network of its own ({reason}): `unshare -Urn true` "
             "tries the same"
         )
@@ -326,5 +326,5 @@ if __name__ == "__main__":  # whether there can be a line here, and how; or what
     try:
         with Ends(*sys.argv[1:]) as tried:
             print(tried.way)
-    except NoLine as error:
+    except NoLineError as error:
         sys.exit(str(error))

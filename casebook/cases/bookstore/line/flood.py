@@ -85,9 +85,9 @@ if __name__ == "__main__":
     if sys.argv[1:]:
         roles[sys.argv[1]](*sys.argv[2:])
     else:
-        from ends import NoLine
+        from ends import NoLineError
 
         try:
             print(json.dumps(answer(json.load(sys.stdin))))
-        except (NoLine, OSError, ValueError) as error:
+        except (NoLineError, OSError, ValueError) as error:
             print(json.dumps({"failed": str(error)}))

@@ -244,10 +244,10 @@ if __name__ == "__main__":
     elif sys.argv[1:2] in (["call"], ["check"]):
         print(json.dumps({"call": call, "check": check}[sys.argv[1]](json.load(sys.stdin))))
     else:
-        from ends import NoLine
-        from wire import TooMuch
+        from ends import NoLineError
+        from wire import TooMuchError
 
         try:
             print(json.dumps(answer(json.load(sys.stdin))))
-        except (NoLine, TooMuch, OSError, ValueError) as error:
+        except (NoLineError, TooMuchError, OSError, ValueError) as error:
             print(json.dumps({"failed": str(error)}))

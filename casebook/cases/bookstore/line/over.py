@@ -27,8 +27,8 @@ import sys
 import tempfile
 
 from chains import SELF, certify
-from ends import ADDRESSES, Ends, NoLine
-from wire import BACK, THERE, TooMuch, Wire
+from ends import ADDRESSES, Ends, NoLineError
+from wire import BACK, THERE, TooMuchError, Wire
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _STORE = os.path.join(os.path.dirname(_HERE), "serving", "twisted_store.py")
@@ -42,7 +42,7 @@ _PACKET = ("t_s", "direction", "connection", "seq", "bytes", "is_again", "droppe
 _TRIES, _PATIENCE_S = 3, 20.0
 
 
-class Failed(Exception):
+class VisitError(Exception):
     """What there is no answer for, in words."""
 
 
@@ -93,7 +93,7 @@ def store(line, parameters, folder, script=_STORE):
     try:
         ready = json.loads(process.stdout.readline() or b"{}")
         if "port" not in ready:
-            raise Failed(
+            raise VisitError(
                 "the store did not start: {}".format(ready.get("error", "it said nothing"))
             )
 
@@ -148,15 +148,15 @@ def carried(line, query, conditions, script, spec, carries):
             used_s = query("cpu")["cpu_s"] - before_s
         try:
             quality = wire.kept_up(carries)
-        except TooMuch as error:
+        except TooMuchError as error:
             too_much = error
             continue
         reply = json.loads(output or b'{"failure": "it said nothing"}')
         if reply["failure"]:
             client = spec.get("script", os.path.basename(script))
-            raise Failed("a visit with {} failed: {}".format(client, reply["failure"]))
+            raise VisitError("a visit with {} failed: {}".format(client, reply["failure"]))
         return reply, wire, dict(quality, tries=tries), used_s
-    raise Failed(f"the line could not keep up, {_TRIES} times: {too_much}")
+    raise VisitError(f"the line could not keep up, {_TRIES} times: {too_much}")
 
 
 def summed_up(reply):
@@ -179,5 +179,5 @@ def digest(value):
 if __name__ == "__main__":
     try:
         print(json.dumps(answer(json.load(sys.stdin))))
-    except (Failed, NoLine, ValueError) as error:
+    except (VisitError, NoLineError, ValueError) as error:
         print(json.dumps({"failed": str(error)}))

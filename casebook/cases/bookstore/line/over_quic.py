@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 import over
-from ends import Ends, NoLine
+from ends import Ends, NoLineError
 
 _SERVING = os.path.dirname(over._STORE)
 QUIC_STORE = os.path.join(_SERVING, "quic_store.py")
@@ -56,5 +56,5 @@ def lost_at(packets):
 if __name__ == "__main__":
     try:
         print(json.dumps(answer(json.load(sys.stdin))))
-    except (over.Failed, NoLine, ValueError) as error:
+    except (over.VisitError, NoLineError, ValueError) as error:
         print(json.dumps({"failed": str(error)}))

@@ -47,7 +47,7 @@ _TCP, _UDP = 6, 17
 _SYN = 0x02
 
 
-class TooMuch(Exception):
+class TooMuchError(Exception):
     """The line could not keep up, so that what was timed over it says nothing.
 
     Packets were passed on much later than promised, the kernel had no room for them, or they came
@@ -101,27 +101,28 @@ class Wire:
         return {direction.name: direction.counts() for direction in self._ways}
 
     def kept_up(self, carries):
-        """Return how late packets were, and how many came in the busiest window. Raises TooMuch.
+        """Return how late packets were, and how many came in the busiest window.
 
         {"late_ms": by how much half of all packets were later than promised, "most_late_ms",
         "busiest": packets a second, of both directions, in the busiest window}
 
-        carries: how many packets a second the line carries on this machine (flood.py).
+        carries: how many packets a second the line carries on this machine (flood.py). Raises
+        TooMuchError.
         """
         late = [seconds for direction in self._ways for seconds in direction.late_s]
         median, maximum = (statistics.median(late), max(late)) if late else (0.0, 0.0)
         drops = sum(end.dropped() for end in self._ends) - self._dropped_before
         if drops:
-            raise TooMuch(f"the kernel had no room for {drops} packets")
+            raise TooMuchError(f"the kernel had no room for {drops} packets")
         allowed = 0.002 + 0.2 * max(direction.latency_s for direction in self._ways)
         if median > allowed:
-            raise TooMuch(
+            raise TooMuchError(
                 f"half of the packets were more than {1000 * median:.1f} ms late, and "
                 f"{1000 * allowed:.1f} ms is what we allow"
             )
         busiest = self.busiest()
         if busiest > SHARE * carries:
-            raise TooMuch(
+            raise TooMuchError(
                 f"for {1000 * WINDOW_S:.0f} ms packets came at {busiest:,} a second; it carries "
                 f"{carries:,.0f} here, and {SHARE:.0%} of them is what we allow"
             )

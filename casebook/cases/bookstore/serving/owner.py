@@ -17,6 +17,7 @@ _CHECK_S = 1.0
 
 
 def report(**content):
+    """Print a line for the owner."""
     sys.stdout.write(json.dumps(content) + "\n")
     sys.stdout.flush()
 

@@ -26,6 +26,7 @@ import os
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pyarrow
@@ -65,7 +66,7 @@ class Patience:
 class PageFailed(Exception):
     """A page that did not come. Its class is the name under which it is reported."""
 
-    again = True
+    is_retried = True
 
 
 class Unreachable(PageFailed):
@@ -87,13 +88,13 @@ class TooSlow(PageFailed):
 class EndlessBody(PageFailed):
     """Larger than any page we want."""
 
-    again = False
+    is_retried = False
 
 
 class WrongPage(PageFailed):
     """Status 200, and not the page that was asked for."""
 
-    again = False
+    is_retried = False
 
 
 class NotWritten(Exception):
@@ -159,7 +160,7 @@ def fetch_batch(number, urls, folder, check, manners, patience):
                         check(url, row["body"])
                         break
                     except PageFailed as error:
-                        if not error.again or row["tries"] == patience.tries:
+                        if not error.is_retried or row["tries"] == patience.tries:
                             raise
                         time.sleep(patience.between_tries_s * 2 ** (row["tries"] - 1))
                     finally:
@@ -250,7 +251,7 @@ SCHEMA = pyarrow.schema({
 })  # fmt: skip
 
 
-def any_page(url, body):
+def any_page(_, body):
     """Check a page of which nothing is known: there is something."""
     if not body:
         raise WrongPage("an empty page")
@@ -272,86 +273,113 @@ def batches_of(urls, size):
     return batches
 
 
-def crawl(
-    client, urls, folder, *, size=100, check=any_page, manners=None, patience=None,
-    cured=True, kept=True, verify=True, waiting=2, tell=lambda progress: None,
-):  # fmt: skip
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How a crawl goes. size: pages of a batch. check: called with the URL and body of each page.
+
+    waiting: how many batches are submitted at a time for each thread of the cluster.
+    """
+
+    size: int = 100
+    check: Callable = any_page
+    waiting: int = 2
+    manners: Manners = Manners()
+    patience: Patience = Patience()
+    one_client: OneClient = dataclasses.field(default_factory=OneClient)
+
+
+def crawl(client, urls, folder, plan=None, report=None):
     """Fetch all pages into a folder that all workers see, and return what came of it.
 
-    client: of a Dask cluster. size: pages of a batch. waiting: how many batches are submitted at a
-    time for each thread of the cluster. tell: called after each batch with the result so far.
+    client: of a Dask cluster. plan: a Plan, the usual one by default. report: called after each
+    batch with the result so far.
 
     Returns {"pages", "good", "failed": [[url, name, message]], "requests", "batches", "killed":
     [[batch, its first URL, its pages]] that killed their workers, "stopped": why it ended early, or
     nothing}.
     """
-    manners, patience = manners or Manners(), patience or Patience()
+    plan = plan or Plan()
     for draft in glob.glob(os.path.join(glob.escape(folder), ".batch-*.part")):
         os.unlink(draft)  # of workers that were killed while they wrote
-    client.register_plugin(OneClient(cured, kept, verify))
-    todo = batches_of(urls, size)
-    result = {"pages": 0, "good": 0, "failed": [], "requests": 0, "batches": 0, "killed": [],
-            "stopped": ""}  # fmt: skip
-    suspects, running, at_host = [], {}, collections.Counter()
-    results = as_completed()
-    run = uuid.uuid4().hex[:8]
+    client.register_plugin(plan.one_client)
+    under_way = _Crawl(client, batches_of(urls, plan.size), folder, plan)
+    under_way.hand_out()
+    while under_way.running:
+        under_way.take_next()
+        if report:
+            report(under_way.result)
+        under_way.hand_out()
+    return under_way.result
 
-    def submit(host, batch, attempt="first"):
-        number, pages = batch
-        future = client.submit(
-            fetch_batch, number, pages, folder, check, manners, patience,
-            key=f"batch-{number:06d}-{attempt}-{run}", pure=False,
-        )  # fmt: skip
-        running[future] = (host, batch, attempt)
-        at_host[host] += 1
-        results.add(future)
 
-    def count(report):
-        for name in ("pages", "good", "failed", "requests"):
-            result[name] += report[name]
-        result["batches"] += 1
+class _Crawl:
+    """A crawl under way: the batches to do, those that run, and what came of the others."""
 
-    def is_written(batch):
-        """Check whether a batch whose worker died had its file; then it counts like any other."""
-        number, pages = batch
-        report = report_of(os.path.join(folder, f"batch-{number:06d}.parquet"), pages)
-        if report is not None:
-            count(report)
-        return report is not None
+    def __init__(self, client, batches, folder, plan):
+        self.client, self.batches, self.folder, self.plan = client, batches, folder, plan
+        self.result = {"pages": 0, "good": 0, "failed": [], "requests": 0, "batches": 0,
+                       "killed": [], "stopped": ""}  # fmt: skip
+        self.suspects, self.running, self.at_host = [], {}, collections.Counter()
+        self.futures, self.name = as_completed(), uuid.uuid4().hex[:8]
 
-    def hand_out():
+    def hand_out(self):
         """Submit as many as may wait; of each host as many as it may have connections."""
-        limit = waiting * max(1, sum(client.nthreads().values()))
-        for host in sorted(todo, key=at_host.__getitem__):
-            while todo[host] and at_host[host] < manners.connections and len(running) < limit:
-                submit(host, todo[host].popleft())
-        if not running and suspects:
-            submit(*suspects.pop(0), attempt="alone")
+        limit = self.plan.waiting * max(1, sum(self.client.nthreads().values()))
+        allowed = self.plan.manners.connections
+        for host in sorted(self.batches, key=self.at_host.__getitem__):
+            queue = self.batches[host]
+            while queue and self.at_host[host] < allowed and len(self.running) < limit:
+                self.submit(host, queue.popleft())
+        if not self.running and self.suspects:
+            self.submit(*self.suspects.pop(0), attempt="alone")
 
-    hand_out()
-    while running:
-        future = next(results)
-        host, batch, attempt = running.pop(future)
-        at_host[host] -= 1
+    def submit(self, host, batch, attempt="first"):
+        """Hand out a batch."""
+        number, pages = batch
+        plan = self.plan
+        future = self.client.submit(
+            fetch_batch, number, pages, self.folder, plan.check, plan.manners, plan.patience,
+            key=f"batch-{number:06d}-{attempt}-{self.name}", pure=False,
+        )  # fmt: skip
+        self.running[future] = (host, batch, attempt)
+        self.at_host[host] += 1
+        self.futures.add(future)
+
+    def take_next(self):
+        """Wait for a batch to end, and note what came of it."""
+        future = next(self.futures)
+        host, batch, attempt = self.running.pop(future)
+        self.at_host[host] -= 1
         if future.status == "finished":
-            count(future.result())
-        elif is_written(batch):
+            self.count(future.result())
+        elif self.is_written(batch):
             pass
         elif future.cancelled():
-            result["stopped"] = "the scheduler is gone. What has arrived stays: run it again."
+            self.stop("the scheduler is gone. What has arrived stays: run it again.")
+        elif not isinstance(error := future.exception(), KilledWorker):
+            self.stop(f"{type(error).__name__}: {error}")
+        elif attempt == "first":
+            self.suspects.append((host, batch))  # or a neighbour killed it: once more, alone
         else:
-            error = future.exception()
-            if isinstance(error, KilledWorker) and attempt == "first":
-                suspects.append((host, batch))  # or a neighbour killed it: once more, alone
-            elif isinstance(error, KilledWorker):
-                result["killed"].append([batch[0], batch[1][0], len(batch[1])])
-            else:
-                result["stopped"] = f"{type(error).__name__}: {error}"
-        if result["stopped"]:
-            todo, suspects = {}, []
-        tell(result)
-        hand_out()
-    return result
+            self.result["killed"].append([batch[0], batch[1][0], len(batch[1])])
+
+    def count(self, report):
+        """Add the report of a batch to the result."""
+        for name in ("pages", "good", "failed", "requests"):
+            self.result[name] += report[name]
+        self.result["batches"] += 1
+
+    def is_written(self, batch):
+        """Check whether a batch whose worker died had its file; then it counts like any other."""
+        number, pages = batch
+        report = report_of(os.path.join(self.folder, f"batch-{number:06d}.parquet"), pages)
+        if report is not None:
+            self.count(report)
+        return report is not None
+
+    def stop(self, reason):
+        """Hand out no more."""
+        self.result["stopped"], self.batches, self.suspects = reason, {}, []
 
 
 def main(urls, folder, address=None):
@@ -363,8 +391,11 @@ def main(urls, folder, address=None):
         own_folder = os.path.dirname(os.path.abspath(__file__))
         for name in (__file__, os.path.join(own_folder, "shared_context.py")):
             client.upload_file(name)
-        show = lambda progress: print(f"\r{progress['pages']} of {len(pages)} pages", end="")  # noqa: E731
-        result = crawl(client, pages, os.path.abspath(folder), check=any_page, tell=show)
+
+        def show(result):
+            print(f"\r{result['pages']} of {len(pages)} pages", end="")
+
+        result = crawl(client, pages, os.path.abspath(folder), report=show)
     print(json.dumps(result, indent=1))
     return 1 if result["stopped"] else 0
 

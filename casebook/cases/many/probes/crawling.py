@@ -119,6 +119,22 @@ def content(folder):
     return {"rows": rows, "twice": rows - len(urls), "right": right, "content": digest}
 
 
+def plan_of(job, bundle):
+    """Return how a job is crawled."""
+    import crawl
+
+    patience = crawl.Patience(
+        connect_s=2, silence_s=10, page_s=20, max_bytes=500_000, between_tries_s=0.02
+    )
+    return crawl.Plan(
+        size=job.get("size", 100),
+        check=is_the_page,
+        manners=crawl.Manners(job.get("connections", 8), job.get("requests_per_s", 0)),
+        patience=patience,
+        one_client=crawl.OneClient(job.get("cured", True), job.get("kept", True), bundle),
+    )
+
+
 def run_job(client, job, server, bundle, folder):
     """Crawl one job, and return what came of it and what it took."""
     import crawl
@@ -145,12 +161,8 @@ def run_job(client, job, server, bundle, folder):
 
     start = time.perf_counter()
     result = crawl.crawl(
-        client, urls_of(job, server.hosts), folder, size=job.get("size", 100), check=is_the_page,
-        manners=crawl.Manners(job.get("connections", 8), job.get("requests_per_s", 0)),
-        patience=crawl.Patience(connect_s=2, silence_s=10, page_s=20, max_bytes=500_000,
-                                between_tries_s=0.02),
-        cured=job.get("cured", True), kept=job.get("kept", True), verify=bundle, tell=kill_a_worker,
-    )  # fmt: skip
+        client, urls_of(job, server.hosts), folder, plan_of(job, bundle), report=kill_a_worker
+    )
     wall_s, engine_cpu_s = time.perf_counter() - start, time.process_time() - start_cpu_s
     counters = server.counters()
     client.wait_for_workers(len(start_usage))  # one that was killed is being replaced
