@@ -72,7 +72,7 @@ def check(
     kwargs: Mapping[str, Any],
 ) -> None:
     """Raise UsageError if these arguments make no sense."""
-    known, takes_any = _types_of(function, parameters)
+    known, takes_any = _types_of(function)
     for name in () if takes_any else kwargs.keys() - known.keys():
         near = get_close_matches(name, known, 1, 0.4)
         advice = f"did you mean {near[0]}?" if near else f"there is {', '.join(known)}"
@@ -88,15 +88,13 @@ def check(
 
 
 @cache
-def _types_of(
-    function: Callable[..., Any], parameters: inspect.Signature
-) -> tuple[dict[str, Any], bool]:
+def _types_of(function: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
     """Return the types of all parameters by name, and whether it takes any other name as well.
 
     Of **options that are annotated as Unpack[Options], the TypedDict has the names.
     """
     hints, known, takes_any = typing.get_type_hints(function), {}, False
-    for name, parameter in parameters.parameters.items():
+    for name, parameter in inspect.signature(function).parameters.items():
         hint = hints.get(name, Any)
         if parameter.kind is not parameter.VAR_KEYWORD:
             known[name] = Any if parameter.kind is parameter.VAR_POSITIONAL else hint

@@ -15,6 +15,8 @@ from casebook.charts.captions import Caption
 from casebook.charts.figure import Chart, key_mark, level_axis, place
 from casebook.charts.origins import origin_of
 from casebook.colours import sentinel
+from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 
 #: The colours of the runs, fast and slow; a row's height, and of a drawing's parts, in points.
 _COLOURS = "stage-1", "stage-2"
@@ -24,11 +26,14 @@ _PALE = 0.25
 _BAR = '<rect x="1" y="3" width="24" height="10"{}/>'
 
 
+@for_readers
 def pair(runs: Mapping[str, Any], *, title: str, name: str = "") -> Chart:
     """Draw two runs of the same requests, the fast one first, on one scale of time.
 
-    runs: label -> an Observation of kind `timeline`.
+    runs: label -> an Observation of kind `timeline`. Raises UsageError if there are not two.
     """
+    if len(runs) != 2:
+        raise UsageError(f"runs is {len(runs)} of them; give two, the fast one first")
     spans = {label: _spans(run.frame) for label, run in runs.items()}
     end_s = max(span["end_s"].max() for span in spans.values())
     height = sum(_HEAD + _ROW * len(span) for span in spans.values()) + _FOOT

@@ -304,8 +304,8 @@ def window(
 @for_readers
 def ratio(
     column: str | Callable[[pd.DataFrame], pd.Series],
-    of: str,
-    to: str,
+    of: str | float,
+    to: str | float,
     by: str = "stack",
     where: Mapping[str, object] | None = None,
     **bounds: Any,
@@ -335,7 +335,7 @@ def ratio(
 @for_readers
 def level(
     column: str | Callable[[pd.DataFrame], pd.Series],
-    of: str | None = None,
+    of: str | float | None = None,
     by: str = "stack",
     where: Mapping[str, object] | None = None,
     **bounds: Any,

@@ -218,6 +218,10 @@ def every_chart() -> dict[str, str]:
         "stages": charts.stages(both, PUBLISHED).html,
         "matrix": charts.verdict_matrix(both).html,
         "timeline": charts.timeline([observed("stage-1-py27"), observed("stage-2-py27")]).html,
+        "pair": charts.pair(
+            {"the fast run": observed("stage-1-py27"), "the slow run": observed("stage-2-py27")},
+            title="Twice",
+        ).html,
         "concurrency": charts.effective_concurrency(both).html,
         "cures": charts.cures(both[both["scheme"] == "https"]).html,
         "against": charts.against(THOUSANDS, "n", "wall_s", title="Thousands").html,
@@ -313,7 +317,7 @@ def data_of(html: str) -> dict[str, pd.DataFrame]:
 def test_each_drawing_has_its_data_beside_it():
     drawings = {name for name, html in every_chart().items() if 'class="cb cb-figure"' in html}
     found = {name: data_of(every_chart()[name]) for name in drawings}
-    assert len(drawings) == 13 and all(len(files) == 1 for files in found.values())
+    assert len(drawings) == 14 and all(len(files) == 1 for files in found.values())
     told = {name: next(iter(files.values())) for name, files in found.items()}
     assert told["stages"]["wall_s"].tolist()[:3] == runs()["wall_s"].tolist()[:3]
     assert set(told["stages"]["source"]) == {"live", "published"}

@@ -8,7 +8,7 @@ from importlib import import_module
 import pandas as pd
 import pytest
 from test_charts import PUBLISHED, runs, visits
-from test_machines import RUN
+from test_machines import run
 
 from casebook import charts
 from casebook.cases.many.capacity import Costs
@@ -184,7 +184,7 @@ CASE = of_machines.CASES[0]
 def fetching(name: str, quick: list[float], slow: list[float]) -> Machine:
     """A machine that fetched ten pages so many times, with grequests and with pyOpenSSL."""
     answers = [
-        RUN | {"n": 10, "stack": stack, "wall_s": wall_s, "repeat": repeat}
+        run(n=10, stack=stack, wall_s=wall_s, repeat=repeat)
         for stack, walls in (("stage-1-py37", quick), ("stage-2-py37", slow))
         for repeat, wall_s in enumerate(walls, 1)
     ]
