@@ -100,7 +100,7 @@ def test_the_reference_run_had_the_packages_of_the_locks():
 def test_nothing_that_is_read_from_data_can_be_a_program():
     """Machine files, and text: no marshal, no pickle, no archive."""
     found = {"".join(path.suffixes) for path in places.DATA.rglob("*") if path.is_file()}
-    assert found == {machine_files.SUFFIX, ".csv", ".json"}
+    assert found == {machine_files.SUFFIX, ".csv", ".json", ".md"}
     loading = re.compile(r"(marshal|pickle|dill|joblib|shelve)\.(load|loads|open)\b|read_pickle")
     for path in places.PACKAGE.rglob("*.py"):
         assert not loading.search(path.read_text()), path
