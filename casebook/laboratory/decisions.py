@@ -124,8 +124,10 @@ class Decision:
 
     @property
     def says_more(self) -> bool:
-        """Check whether the interval lies so far inside a window with one end (beyond twice the
-        end, or below half of it) that the window alone says little of it.
+        """Check whether the interval says more than the window, which has one end.
+
+        So it does if it lies so far inside (beyond twice the end, or below half of it) that the
+        window alone says little of it.
         """
         if math.isinf(self.window.high):
             return 0 <= 2 * self.window.low < self.low
@@ -203,8 +205,9 @@ class Question:
 
 
 def _machines(frame: pd.DataFrame) -> pd.Series:
-    """Return the label of the machine that recorded each row: empty for the reference machine, None
-    for what was measured here.
+    """Return the label of the machine that recorded each row.
+
+    It is empty for the reference machine, and None for what was measured here.
     """
     instead = frame.get("instead", pd.Series("", index=frame.index)).fillna("").astype(str)
     label = instead.str.split("; ").str[0].where(instead.str.startswith(ON), "")
@@ -251,8 +254,9 @@ def interval(values: Iterable[float]) -> tuple[float, float]:
 
 @cache
 def lower_end(rounds: int) -> int | None:
-    """Return which of so many sorted values, from 0, is the lower end of the interval of their
-    median at one look; None for too few.
+    """Return which of so many sorted values, from 0, is the lower end of their median's interval.
+
+    The interval is that of one look. Returns None for too few.
     """
     from scipy.special import bdtr  # the distribution of heads among so many coins
 
@@ -261,8 +265,9 @@ def lower_end(rounds: int) -> int | None:
 
 
 def independent(rounds: int) -> float:
-    """Return what `correlation` gives on average for independent rounds: less than nothing, since
-    each is compared with a mean that it is part of.
+    """Return what `correlation` gives on average for independent rounds.
+
+    It is less than nothing, since each is compared with a mean that it is part of.
     """
     return -1 / max(rounds, 1)
 

@@ -35,8 +35,9 @@ def wrong_sides(correlation: float = 0.0, findings: int = FINDINGS) -> dict[str,
 
 
 def draw(correlation: float, findings: int) -> np.ndarray:
-    """Draw the rounds of findings, a row each, as many as two attempts may take. Each value has the
-    true median 0, and is like the one before to some degree.
+    """Draw the rounds of findings, a row each, as many as two attempts may take.
+
+    Each value has the true median 0, and is like the one before to some degree.
     """
     values = np.random.default_rng(SEED).normal(size=(findings, 2 * LOOKS[-1]))
     for number in range(1, values.shape[1]):

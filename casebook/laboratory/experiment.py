@@ -61,7 +61,7 @@ def _nothing() -> Asked:
     return {}
 
 
-def never(parameters: Asked) -> bool:
+def never(_parameters: Asked) -> bool:
     """Say no, whatever is asked."""
     return False
 
@@ -347,8 +347,10 @@ def _stack(name: str | Stack) -> Stack:
 
 
 def runnable(names: Iterable[str | Stack]) -> list[str]:
-    """Return those stacks, by name, that can be measured here. Environments are made now, before
-    anything is measured, and a bar says how many are left. Raises as `can_run`.
+    """Return those stacks, by name, that can be measured here.
+
+    Environments are made now, before anything is measured, and a bar says how many are left. Raises
+    as `can_run`.
     """
     chosen = list(dict.fromkeys(map(_stack, names)))
     missing = {stack.name for stack in chosen if not environments.is_there(stack)}
@@ -364,8 +366,10 @@ def runnable(names: Iterable[str | Stack]) -> list[str]:
 
 
 def can_run(stack: Stack, progress: Callable[[str], None] = environments.report) -> bool:
-    """Check whether a stack can be measured here: its environment is made, unless its interpreter
-    is missing or it cannot be made. A reader's cell says so, in one line.
+    """Check whether a stack can be measured here.
+
+    Its environment is made, unless its interpreter is missing or it cannot be made. A reader's cell
+    says so, in one line.
 
     Raises MissingInterpreter where CASEBOOK_REQUIRE names that, and EnvironmentFailed where it
     names anything.

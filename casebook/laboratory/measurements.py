@@ -60,8 +60,9 @@ def _git(*arguments: str) -> str:
 
 @cache
 def code() -> str:
-    """Return this checkout's commit, and a digest of what runs in it. Two machines that return the
-    same measure the same.
+    """Return this checkout's commit, and a digest of what runs in it.
+
+    Two machines that return the same measure the same.
     """
     return f"{commit()} {digests.digest([places.PACKAGE, places.ENV])}"
 

@@ -26,8 +26,9 @@ _holds = ContextVar("_holds", default=0)
 
 
 class _Alone:
-    """Whether this process holds the lock exclusively, and how many of its other threads measure
-    under it.
+    """What this process knows of the exclusive lock.
+
+    holds: whether it has it. guests: how many of its other threads measure under it.
     """
 
     changed = threading.Condition()

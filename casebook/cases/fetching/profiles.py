@@ -94,8 +94,7 @@ def callers(
 def beside(
     observations: Mapping[str, Observation], top: int = 4, only: Iterable[str] = ()
 ) -> pd.DataFrame:
-    """Show profiles side by side: for each function its calls and its own time in every one of
-    them.
+    """Show profiles side by side: for each function its calls and own time in each of them.
 
     observations: label -> Observation of kind `profile`. top: how many functions of each to take,
     those with the largest own times. only: these functions in place of them, each as the end of
@@ -172,7 +171,7 @@ def waited(observation: Observation) -> dict[str, float]:
 
 
 @rounds.takes_until
-def in_rounds(
+def in_rounds(  # noqa: PLR0913  what a reader may choose
     name: str,
     figures: Callable[[Observation], dict[str, float]],
     n: int,
@@ -217,8 +216,7 @@ def all_threads(observation: Observation) -> pd.DataFrame:
 
 @for_readers
 def one_stack(observation: Observation) -> pd.DataFrame:
-    """Read the same recording with all threads' calls on one stack, as cProfile of Python 3.12
-    does.
+    """Read the same recording as cProfile of Python 3.12 does, all threads' calls on one stack.
 
     One row per function, most own time first; columns as `all_threads`, without cpu_s. When a
     function returns, the call that was opened last is closed, in whichever thread, and its time is
