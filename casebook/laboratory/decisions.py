@@ -168,16 +168,16 @@ class Question:
         Returns not-here if no machine alone has everything that is compared. Raises UsageError if
         a side is missing, or if a round has several values.
         """
-        decision = self._of_one_machine(frame)
+        decision = self._decide_on_one_machine(frame)
         if "attempt" in frame and (frame["attempt"] == 2).any():
-            first = self._of_one_machine(frame[frame["attempt"] != 2])
+            first = self._decide_on_one_machine(frame[frame["attempt"] != 2])
             if first.outcome == OTHERWISE and first.rounds < decision.rounds:
                 return replace(decision, first=first)
         return decision
 
-    def _of_one_machine(self, frame: pd.DataFrame) -> Decision:
+    def _decide_on_one_machine(self, frame: pd.DataFrame) -> Decision:
         if "source" not in frame or _machines(frame).nunique(dropna=False) < 2:
-            return decide(self._of_rounds(frame), self.window)
+            return decide(self._round_values(frame), self.window)
         is_recorded = frame["source"] == REFERENCE
         labels = _machines(frame)
         for rows in (
@@ -185,7 +185,7 @@ class Question:
             *(frame[labels == label] for label in labels.dropna().unique()),
         ):
             with contextlib.suppress(UsageError):
-                return decide(self._of_rounds(rows), self.window)
+                return decide(self._round_values(rows), self.window)
         names = ", ".join(frame[is_recorded]["stack"].unique()) if "stack" in frame else "a part"
         reason = (
             f"a part of what is compared, of {names}, was recorded on another machine, and two "
@@ -193,7 +193,7 @@ class Question:
         )
         return Decision(math.nan, math.nan, math.nan, 0, self.window, NOT_HERE, reason)
 
-    def _of_rounds(self, frame: pd.DataFrame) -> pd.Series:
+    def _round_values(self, frame: pd.DataFrame) -> pd.Series:
         values = self.values(frame).dropna().sort_index()
         if values.empty:
             raise UsageError("no round has all that this finding compares")

@@ -54,15 +54,15 @@ def decided(values: np.ndarray) -> np.ndarray:
     outcomes = np.full(len(values), UNDECIDED, dtype=object)
     for rounds in LOOKS:
         is_open = outcomes == UNDECIDED
-        outcomes[is_open] = _at_one_look(values[is_open, :rounds])
+        outcomes[is_open] = _look_outcomes(values[is_open, :rounds])
         second = is_open & (outcomes == OTHERWISE)
-        outcomes[second] = _at_one_look(values[second, : 2 * rounds])
+        outcomes[second] = _look_outcomes(values[second, : 2 * rounds])
         outcomes[second & (outcomes == UNDECIDED)] = ""  # no further look
     outcomes[outcomes == ""] = UNDECIDED
     return outcomes
 
 
-def _at_one_look(values: np.ndarray) -> np.ndarray:
+def _look_outcomes(values: np.ndarray) -> np.ndarray:
     rounds = values.shape[1]
     place, in_order = decisions.lower_end(rounds), np.sort(values, axis=1)
     assert place is not None  # each of LOOKS is enough for an interval

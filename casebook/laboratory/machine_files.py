@@ -263,10 +263,10 @@ def read(path: Path) -> Machine:
         elif isinstance(content.get("answer"), dict):
             if _is_question(content["answer"].get("asked")):
                 answers.append(content["answer"])
-        elif chapter := _checked(content.get("chapter"), CHAPTER):
+        elif chapter := _known_fields(content.get("chapter"), CHAPTER):
             if re.fullmatch(r"[a-z0-9_]{1,100}", chapter.get("stem", "")):
                 chapters[chapter["stem"]] = chapter
-        elif finding := _checked(content.get("finding"), FINDING):
+        elif finding := _known_fields(content.get("finding"), FINDING):
             if re.fullmatch(r"[a-z0-9-]{1,100}", finding.get("id", "")):
                 findings[finding["id"]] = finding
     if not about and not answers:
@@ -296,7 +296,7 @@ def _description(content: Mapping[str, Any], name: str) -> dict[str, Any]:
             f"{name} is not a machine file of version {VERSION}: "
             "`python -m casebook machine save` writes one"
         )
-    return _checked(content.get("about"), ABOUT)
+    return _known_fields(content.get("about"), ABOUT)
 
 
 def read_kept(path: Path) -> Machine:
@@ -349,14 +349,14 @@ def _lines(packed: bytes, name: str) -> Iterator[bytes]:
 
 
 def _object(line: bytes, name: str, number: int) -> dict[str, Any]:
-    def refused(word: str) -> NoReturn:
+    def refuse(word: str) -> NoReturn:
         raise ValueError(f"{word} is no number")
 
-    def finite(word: str) -> float:
-        return float(word) if math.isfinite(float(word)) else refused(word)
+    def finite_number(word: str) -> float:
+        return float(word) if math.isfinite(float(word)) else refuse(word)
 
     try:
-        content = json.loads(line, parse_constant=refused, parse_float=finite)
+        content = json.loads(line, parse_constant=refuse, parse_float=finite_number)
     except (ValueError, RecursionError):
         raise MachineFileRefused(f"{name}, line {number}, is not JSON") from None
     if not isinstance(content, dict):
@@ -386,7 +386,7 @@ def _is_question(question: Any) -> bool:
     )
 
 
-def _checked(content: Any, kinds: dict[str, _Kind]) -> dict[str, Any]:
+def _known_fields(content: Any, kinds: dict[str, _Kind]) -> dict[str, Any]:
     """Select the fields that are known and are what they must be.
 
     Parameters:

@@ -103,7 +103,9 @@ def beside(
     (NaN if it was not called), source (`reference` if one of them is), measured_at. Raises
     UsageError if a function of `only` is in no profile.
     """
-    tables = {label: _by_place(observation.frame) for label, observation in observations.items()}
+    tables = {
+        label: _place_totals(observation.frame) for label, observation in observations.items()
+    }
     both = pd.concat(tables, axis="columns")
     only = list(only)
     chosen = [place for end in only for place in both.index if f"/{place}".endswith(f"/{end}")]
@@ -123,7 +125,7 @@ def beside(
     return frame.assign(source=first.source, measured_at=first.measured_at)
 
 
-def _by_place(frame: pd.DataFrame) -> pd.DataFrame:
+def _place_totals(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the lines of a profile by their place: counts (as `counts`) and tottime_s."""
     built_in = frame["function"].str.extract(r"(?:method|function) '?([\w.]+)", expand=False)
     in_a_file = frame["file"] + ":" + frame["line"].astype(str) + "(" + frame["function"] + ")"
