@@ -59,7 +59,7 @@ class Own:
 
     def leak(self, line: str) -> str:
         """Find a folder or one of the names in a line of JSON; empty if there is none."""
-        for text in map(_folded, _texts(json.loads(line))):
+        for text in map(_nfc, _texts(json.loads(line))):
             if match := _PLACES.search(text):
                 return text[match.start() : match.start() + 40]
             if match := self._words.search(text):
@@ -86,8 +86,8 @@ class Own:
 
     @cached_property
     def _words(self) -> re.Pattern[str]:
-        names = {_folded(name) for name in self.names} - _COMMON
-        alternatives = "|".join(map(re.escape, _long(names)))
+        names = {_nfc(name) for name in self.names} - _COMMON
+        alternatives = "|".join(map(re.escape, _long_names(names)))
         return re.compile(rf"(?<![\w-])(?:{alternatives or '(?!)'})(?![\w-])", re.I)
 
     def _last_part(self, path: re.Match[str]) -> str:
@@ -95,15 +95,15 @@ class Own:
         return "~" if _one_spelling(full_path) in self._homes else full_path.rpartition("/")[2]
 
 
-def _long(names: Iterable[str]) -> list[str]:
+def _long_names(names: Iterable[str]) -> list[str]:
     return sorted((name for name in names if len(name) >= _SHORTEST), key=len, reverse=True)
 
 
 def _one_spelling(path: str) -> str:
-    return re.sub("/+", "/", _folded(path)).casefold()
+    return re.sub("/+", "/", _nfc(path)).casefold()
 
 
-def _folded(text: str) -> str:
+def _nfc(text: str) -> str:
     """Return a text in the one spelling that Unicode has for it."""
     return unicodedata.normalize("NFC", text)
 

@@ -90,8 +90,9 @@ def _quotas(proc: Path = Path("/proc/self")) -> Iterator[float]:
 
 
 def _quota(group: Path) -> Iterator[float]:
-    """Yield the quota of one control group in cores, if it has one, from either version of the
-    kernel's interface.
+    """Yield the quota of one control group in cores, if it has one.
+
+    It is read from either version of the kernel's interface.
     """
     try:
         if (group / "cpu.max").exists():

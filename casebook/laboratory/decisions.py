@@ -124,8 +124,10 @@ class Decision:
 
     @property
     def says_more(self) -> bool:
-        """Check whether the interval lies so far inside a window with one end (beyond twice the
-        end, or below half of it) that the window alone says little of it.
+        """Check whether the interval says more than the window, which has one end.
+
+        So it does if it lies so far inside (beyond twice the end, or below half of it) that the
+        window alone says little of it.
         """
         if math.isinf(self.window.high):
             return 0 <= 2 * self.window.low < self.low
@@ -166,16 +168,16 @@ class Question:
         Returns not-here if no machine alone has everything that is compared. Raises UsageError if
         a side is missing, or if a round has several values.
         """
-        decision = self._of_one_machine(frame)
+        decision = self._decide_on_one_machine(frame)
         if "attempt" in frame and (frame["attempt"] == 2).any():
-            first = self._of_one_machine(frame[frame["attempt"] != 2])
+            first = self._decide_on_one_machine(frame[frame["attempt"] != 2])
             if first.outcome == OTHERWISE and first.rounds < decision.rounds:
                 return replace(decision, first=first)
         return decision
 
-    def _of_one_machine(self, frame: pd.DataFrame) -> Decision:
+    def _decide_on_one_machine(self, frame: pd.DataFrame) -> Decision:
         if "source" not in frame or _machines(frame).nunique(dropna=False) < 2:
-            return decide(self._of_rounds(frame), self.window)
+            return decide(self._round_values(frame), self.window)
         is_recorded = frame["source"] == REFERENCE
         labels = _machines(frame)
         for rows in (
@@ -183,7 +185,7 @@ class Question:
             *(frame[labels == label] for label in labels.dropna().unique()),
         ):
             with contextlib.suppress(UsageError):
-                return decide(self._of_rounds(rows), self.window)
+                return decide(self._round_values(rows), self.window)
         names = ", ".join(frame[is_recorded]["stack"].unique()) if "stack" in frame else "a part"
         reason = (
             f"a part of what is compared, of {names}, was recorded on another machine, and two "
@@ -191,7 +193,7 @@ class Question:
         )
         return Decision(math.nan, math.nan, math.nan, 0, self.window, NOT_HERE, reason)
 
-    def _of_rounds(self, frame: pd.DataFrame) -> pd.Series:
+    def _round_values(self, frame: pd.DataFrame) -> pd.Series:
         values = self.values(frame).dropna().sort_index()
         if values.empty:
             raise UsageError("no round has all that this finding compares")
@@ -203,8 +205,9 @@ class Question:
 
 
 def _machines(frame: pd.DataFrame) -> pd.Series:
-    """Return the label of the machine that recorded each row: empty for the reference machine, None
-    for what was measured here.
+    """Return the label of the machine that recorded each row.
+
+    It is empty for the reference machine, and None for what was measured here.
     """
     instead = frame.get("instead", pd.Series("", index=frame.index)).fillna("").astype(str)
     label = instead.str.split("; ").str[0].where(instead.str.startswith(ON), "")
@@ -251,8 +254,9 @@ def interval(values: Iterable[float]) -> tuple[float, float]:
 
 @cache
 def lower_end(rounds: int) -> int | None:
-    """Return which of so many sorted values, from 0, is the lower end of the interval of their
-    median at one look; None for too few.
+    """Return which of so many sorted values, from 0, is the lower end of their median's interval.
+
+    The interval is that of one look. Returns None for too few.
     """
     from scipy.special import bdtr  # the distribution of heads among so many coins
 
@@ -261,8 +265,9 @@ def lower_end(rounds: int) -> int | None:
 
 
 def independent(rounds: int) -> float:
-    """Return what `correlation` gives on average for independent rounds: less than nothing, since
-    each is compared with a mean that it is part of.
+    """Return what `correlation` gives on average for independent rounds.
+
+    It is less than nothing, since each is compared with a mean that it is part of.
     """
     return -1 / max(rounds, 1)
 

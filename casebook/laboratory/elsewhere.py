@@ -53,7 +53,7 @@ def of_reference(kind: Kind) -> pd.DataFrame:
 
 
 @lru_cache
-def _rows(kind: Kind, changed: tuple[tuple[Path, int], ...]) -> pd.DataFrame:
+def _rows(kind: Kind, _changed: tuple[tuple[Path, int], ...]) -> pd.DataFrame:
     recorded = sorted(
         machine_files.all_recorded(), key=lambda machine: machine.name != reference.NAME
     )

@@ -35,8 +35,9 @@ def wrong_sides(correlation: float = 0.0, findings: int = FINDINGS) -> dict[str,
 
 
 def draw(correlation: float, findings: int) -> np.ndarray:
-    """Draw the rounds of findings, a row each, as many as two attempts may take. Each value has the
-    true median 0, and is like the one before to some degree.
+    """Draw the rounds of findings, a row each, as many as two attempts may take.
+
+    Each value has the true median 0, and is like the one before to some degree.
     """
     values = np.random.default_rng(SEED).normal(size=(findings, 2 * LOOKS[-1]))
     for number in range(1, values.shape[1]):
@@ -53,15 +54,15 @@ def decided(values: np.ndarray) -> np.ndarray:
     outcomes = np.full(len(values), UNDECIDED, dtype=object)
     for rounds in LOOKS:
         is_open = outcomes == UNDECIDED
-        outcomes[is_open] = _at_one_look(values[is_open, :rounds])
+        outcomes[is_open] = _look_outcomes(values[is_open, :rounds])
         second = is_open & (outcomes == OTHERWISE)
-        outcomes[second] = _at_one_look(values[second, : 2 * rounds])
+        outcomes[second] = _look_outcomes(values[second, : 2 * rounds])
         outcomes[second & (outcomes == UNDECIDED)] = ""  # no further look
     outcomes[outcomes == ""] = UNDECIDED
     return outcomes
 
 
-def _at_one_look(values: np.ndarray) -> np.ndarray:
+def _look_outcomes(values: np.ndarray) -> np.ndarray:
     rounds = values.shape[1]
     place, in_order = decisions.lower_end(rounds), np.sort(values, axis=1)
     assert place is not None  # each of LOOKS is enough for an interval

@@ -57,11 +57,11 @@ def _no_text() -> str:
     return ""
 
 
-def _nothing() -> Asked:
+def _no_values() -> Asked:
     return {}
 
 
-def never(parameters: Asked) -> bool:
+def never(_parameters: Asked) -> bool:
     """Say no, whatever is asked."""
     return False
 
@@ -108,8 +108,8 @@ class Experiment:
     within_s: float = 60
     made_of: tuple[Path | measurements.Using, ...] = ()
     lacks: Callable[[], str] = _no_text
-    tells: Callable[[], Asked] = _nothing
-    variables: Callable[[], Mapping[str, str]] = _nothing
+    tells: Callable[[], Asked] = _no_values
+    variables: Callable[[], Mapping[str, str]] = _no_values
     beside: tuple[Path, ...] = ()
     ask: Callable[..., dict[str, Any]] | None = None
     draws: Callable[[Asked], bool] = never
@@ -163,7 +163,7 @@ class Experiment:
         exactly = range(repeat, repeat + 1)
         if self.spares(parameters) and (stand_in := self.recorded(of, parameters, exactly)):
             return stand_in[0]
-        if missing := self._missing(of):
+        if missing := self._obstacle(of):
             if stand_in := self.recorded(of, parameters, exactly):
                 return stand_in[0]
             if repeat == 1:
@@ -215,19 +215,21 @@ class Experiment:
         question = self.question(of, {**parameters, **unknown}, reference.unknown("repeat"))
         numbers = None if repeats is None else rounds.numbers(repeats)
 
-        def asked_there(values: dict[str, Any]) -> Asked:
+        def stand_in_parameters(values: dict[str, Any]) -> Asked:
             return {**parameters, **{name: values[name] for name in nearest}}
 
         def is_answer(values: dict[str, Any], answer: dict[str, Any]) -> bool:
             try:
-                return bool(self.figures(asked_there(values), measurements.answer_in(answer)))
+                return bool(
+                    self.figures(stand_in_parameters(values), measurements.answer_in(answer))
+                )
             except Exception:  # a case's own function, given what a stranger or older code wrote
                 return False
 
         return [
             _measurement(
                 of,
-                asked_there(stand_in.values),
+                stand_in_parameters(stand_in.values),
                 stand_in.values.get("repeat"),
                 stand_in.answer | {"source": REFERENCE, "instead": stand_in.instead},
             )
@@ -243,7 +245,7 @@ class Experiment:
         several = [figures] if isinstance(figures, dict) else figures
         return [common | figures | measurement.provenance for figures in several]
 
-    def _missing(self, of: Sequence[Stack]) -> CasebookError | None:
+    def _obstacle(self, of: Sequence[Stack]) -> CasebookError | None:
         """Return the error that says what this machine lacks, if it lacks something."""
         lacked = "" if environments.is_another_machine() else self.lacks()
         if lacked:
@@ -347,8 +349,10 @@ def _stack(name: str | Stack) -> Stack:
 
 
 def runnable(names: Iterable[str | Stack]) -> list[str]:
-    """Return those stacks, by name, that can be measured here. Environments are made now, before
-    anything is measured, and a bar says how many are left. Raises as `can_run`.
+    """Return those stacks, by name, that can be measured here.
+
+    Environments are made now, before anything is measured, and a bar says how many are left. Raises
+    as `can_run`.
     """
     chosen = list(dict.fromkeys(map(_stack, names)))
     missing = {stack.name for stack in chosen if not environments.is_there(stack)}
@@ -364,8 +368,10 @@ def runnable(names: Iterable[str | Stack]) -> list[str]:
 
 
 def can_run(stack: Stack, progress: Callable[[str], None] = environments.report) -> bool:
-    """Check whether a stack can be measured here: its environment is made, unless its interpreter
-    is missing or it cannot be made. A reader's cell says so, in one line.
+    """Check whether a stack can be measured here.
+
+    Its environment is made, unless its interpreter is missing or it cannot be made. A reader's cell
+    says so, in one line.
 
     Raises MissingInterpreter where CASEBOOK_REQUIRE names that, and EnvironmentFailed where it
     names anything.

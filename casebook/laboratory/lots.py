@@ -20,8 +20,10 @@ _MOST = 1_000_000
 
 
 def seed() -> int:
-    """Return the seed of this checkout's lots: the one that CASEBOOK_LOTS names, or the one that
-    was drawn when it was first asked for. Raises UsageError for what is no whole number.
+    """Return the seed of this checkout's lots.
+
+    It is the one that CASEBOOK_LOTS names, or the one that was drawn when it was first asked for.
+    Raises UsageError for what is no whole number.
     """
     if named := os.environ.get(VARIABLE, ""):
         if not named.isdecimal():

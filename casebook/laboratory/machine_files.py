@@ -254,32 +254,19 @@ def save(machine: Machine, path: Path) -> int:
 
 def read(path: Path) -> Machine:
     """Read a machine file. Raises MachineFileRefused, which says why, if it is none."""
-    try:
-        size = path.stat().st_size
-        if size > MOST_PACKED:
-            raise MachineFileRefused(f"{path.name} has {size:,} bytes, above {MOST_PACKED:,}")
-        with path.open("rb") as file:
-            packed = file.read(MOST_PACKED + 1)
-    except OSError as error:
-        raise MachineFileRefused(f"{path.name} cannot be read: {error.strerror}") from None
     about: dict[str, Any] = {}
     answers, findings, chapters = [], {}, {}
-    for number, line in enumerate(_lines(packed, path.name), 1):
+    for number, line in enumerate(_lines(_packed_text(path), path.name), 1):
         content = _object(line, path.name, number)
         if number == 1:
-            if content.get("format") != FORMAT or content.get("version") != VERSION:
-                raise MachineFileRefused(
-                    f"{path.name} is not a machine file of version {VERSION}: "
-                    "`python -m casebook machine save` writes one"
-                )
-            about = _checked(content.get("about"), ABOUT)
+            about = _description(content, path.name)
         elif isinstance(content.get("answer"), dict):
             if _is_question(content["answer"].get("asked")):
                 answers.append(content["answer"])
-        elif chapter := _checked(content.get("chapter"), CHAPTER):
+        elif chapter := _known_fields(content.get("chapter"), CHAPTER):
             if re.fullmatch(r"[a-z0-9_]{1,100}", chapter.get("stem", "")):
                 chapters[chapter["stem"]] = chapter
-        elif finding := _checked(content.get("finding"), FINDING):
+        elif finding := _known_fields(content.get("finding"), FINDING):
             if re.fullmatch(r"[a-z0-9-]{1,100}", finding.get("id", "")):
                 findings[finding["id"]] = finding
     if not about and not answers:
@@ -287,9 +274,36 @@ def read(path: Path) -> Machine:
     return Machine(path.name.removesuffix(SUFFIX), about, answers, findings, chapters)
 
 
+def _packed_text(path: Path) -> bytes:
+    """Read the bytes of a machine file, no more than it may have. Raises MachineFileRefused."""
+    try:
+        size = path.stat().st_size
+        if size > MOST_PACKED:
+            raise MachineFileRefused(f"{path.name} has {size:,} bytes, above {MOST_PACKED:,}")
+        with path.open("rb") as file:
+            return file.read(MOST_PACKED + 1)
+    except OSError as error:
+        raise MachineFileRefused(f"{path.name} cannot be read: {error.strerror}") from None
+
+
+def _description(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the description of the machine in a file's first line.
+
+    Raises MachineFileRefused unless that line is of a machine file of our version.
+    """
+    if content.get("format") != FORMAT or content.get("version") != VERSION:
+        raise MachineFileRefused(
+            f"{name} is not a machine file of version {VERSION}: "
+            "`python -m casebook machine save` writes one"
+        )
+    return _known_fields(content.get("about"), ABOUT)
+
+
 def read_kept(path: Path) -> Machine:
-    """Read a machine file as `read` does, and faster the second time: what it holds is kept
-    unpacked in this checkout's own folder, under a digest of the file and of this module.
+    """Read a machine file as `read` does, and faster the second time.
+
+    What it holds is kept unpacked in this checkout's own folder, under a digest of the file and of
+    this module.
     """
     try:
         digest = hashlib.sha256(path.read_bytes() + Path(__file__).read_bytes())
@@ -335,14 +349,14 @@ def _lines(packed: bytes, name: str) -> Iterator[bytes]:
 
 
 def _object(line: bytes, name: str, number: int) -> dict[str, Any]:
-    def refused(word: str) -> NoReturn:
+    def refuse(word: str) -> NoReturn:
         raise ValueError(f"{word} is no number")
 
-    def finite(word: str) -> float:
-        return float(word) if math.isfinite(float(word)) else refused(word)
+    def finite_number(word: str) -> float:
+        return float(word) if math.isfinite(float(word)) else refuse(word)
 
     try:
-        content = json.loads(line, parse_constant=refused, parse_float=finite)
+        content = json.loads(line, parse_constant=refuse, parse_float=finite_number)
     except (ValueError, RecursionError):
         raise MachineFileRefused(f"{name}, line {number}, is not JSON") from None
     if not isinstance(content, dict):
@@ -372,7 +386,7 @@ def _is_question(question: Any) -> bool:
     )
 
 
-def _checked(content: Any, kinds: dict[str, _Kind]) -> dict[str, Any]:
+def _known_fields(content: Any, kinds: dict[str, _Kind]) -> dict[str, Any]:
     """Select the fields that are known and are what they must be.
 
     Parameters:
@@ -460,5 +474,5 @@ def all_recorded() -> list[Machine]:
 
 
 @lru_cache(maxsize=16)
-def _read(path: Path, changed: int) -> Machine:
+def _read(path: Path, _changed: int) -> Machine:
     return read_kept(path)

@@ -60,8 +60,9 @@ def _git(*arguments: str) -> str:
 
 @cache
 def code() -> str:
-    """Return this checkout's commit, and a digest of what runs in it. Two machines that return the
-    same measure the same.
+    """Return this checkout's commit, and a digest of what runs in it.
+
+    Two machines that return the same measure the same.
     """
     return f"{commit()} {digests.digest([places.PACKAGE, places.ENV])}"
 
@@ -144,7 +145,7 @@ def key_of(made_by: Iterable[Path], *values: Any) -> Key:
         question = asked_of(first, *values)
         return Key(digests.digest(question), question, {})
     files = [first, *further, *digests.files(scripts, commands)]
-    made_of = {_in_package(path): digests.digest(path) for path in files}
+    made_of = {_package_path(path): digests.digest(path) for path in files}
     parts: list[Any] = []
     for value in values:
         if isinstance(value, Stack):
@@ -170,7 +171,7 @@ def asked_of(first: Path, *values: Any) -> list[Any]:
     return json.loads(json.dumps([first.stem, *parts]))
 
 
-def _in_package(path: Path) -> str:
+def _package_path(path: Path) -> str:
     inside = path.is_relative_to(places.PACKAGE)
     return path.relative_to(places.PACKAGE).as_posix() if inside else path.name
 
@@ -231,13 +232,13 @@ def stored_or_new(key: Key, measure: Callable[[], dict[str, Any]]) -> dict[str, 
         return recorded
     answer = load(key.name)
     if answer is None:
-        with _one_at_a_time(key.name):
+        with _exclude_chapters(key.name):
             answer = load(key.name) or _measure_and_store(key, measure)
     return answer
 
 
 @contextlib.contextmanager
-def _one_at_a_time(name: str) -> Iterator[None]:
+def _exclude_chapters(name: str) -> Iterator[None]:
     """Let no other chapter of a build measure the same meanwhile (a context manager).
 
     A chapter waits with the shared lock, under which a measurement needs nothing more: the two

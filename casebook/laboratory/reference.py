@@ -148,8 +148,9 @@ def label(name: str) -> str:
 
 @lru_cache
 def unlikeness(name: str) -> tuple[bool, bool, float, bool]:
-    """Compare a machine with this one: architecture, OpenSSL, cores. Among equals the reference
-    machine is the nearest.
+    """Compare a machine with this one: architecture, OpenSSL, cores.
+
+    Among equals the reference machine is the nearest.
 
     name: of its file; empty for the reference machine.
     """

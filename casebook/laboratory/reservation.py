@@ -26,8 +26,9 @@ _holds = ContextVar("_holds", default=0)
 
 
 class _Alone:
-    """Whether this process holds the lock exclusively, and how many of its other threads measure
-    under it.
+    """What this process knows of the exclusive lock.
+
+    holds: whether it has it. guests: how many of its other threads measure under it.
     """
 
     changed = threading.Condition()
@@ -120,11 +121,11 @@ def _acquire(lock: TextIO, kind: int) -> None:
     except BlockingIOError:
         if not build.in_build():
             print("waiting: something else is being measured here", file=sys.stderr, flush=True)
-        progress.tell_build(f"waits{_for_whom()}")
+        progress.tell_build(f"waits{_exclusive_chapter()}")
         fcntl.flock(lock, kind)
 
 
-def _for_whom() -> str:
+def _exclusive_chapter() -> str:
     """Say which chapter measures alone, or did so last."""
     with contextlib.suppress(OSError):
         if chapter := (places.LOCAL / "measuring.lock").read_text():

@@ -22,7 +22,7 @@ def ask(
     return ask_and_listen(environment, script, spec, within_s, **options)[0]
 
 
-def ask_and_listen(
+def ask_and_listen(  # noqa: PLR0913  options of a run, most given by name
     environment: Environment,
     script: Path,
     spec: dict[str, Any],

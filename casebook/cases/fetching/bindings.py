@@ -216,7 +216,7 @@ def layers(read: dict[str, Any], poll: str) -> tuple[Layer, ...]:
     stack = read["in_greenlet"] if in_loop else read["on_thread"]
     passed = [
         (name, owner, [call for _, _, call in calls][-1])
-        for (name, owner), calls in groupby(_layered(stack), itemgetter(0, 1))
+        for (name, owner), calls in groupby(_layer_calls(stack), itemgetter(0, 1))
     ]
     if not passed:
         raise RunFailed("nobody was seen to wait for the page. Nothing was recorded.")
@@ -232,7 +232,7 @@ def layers(read: dict[str, Any], poll: str) -> tuple[Layer, ...]:
     return tuple(found)
 
 
-def _layered(stack: Sequence[Sequence[str]]) -> list[tuple[str, str, str]]:
+def _layer_calls(stack: Sequence[Sequence[str]]) -> list[tuple[str, str, str]]:
     """Return the calls of a stack that belong to a layer: its name, whose it is, the function."""
     calls = []
     for file, function in stack:

@@ -21,8 +21,7 @@ _WITHIN_S = 60
 
 @for_readers
 def by_python(n: int = 30) -> pd.DataFrame:
-    """Profile n threads that each load certifi's bundle, by one cProfile, on each Python found
-    here.
+    """Profile n threads that each load certifi's bundle, by one cProfile, on each Python here.
 
     One row for each of PYTHONS that is here, the one that runs this included: python, calls and
     primitive (of load_verify_locations, as the profile counts them), tottime_s, cumtime_s (its
@@ -58,8 +57,9 @@ def _frame(rows: list[dict]) -> pd.DataFrame:
 
 
 def _pythons() -> dict[str, Interpreter]:
-    """Return one of each of PYTHONS that is here, the oldest first; if possible, the running
-    one.
+    """Return one interpreter of each of PYTHONS that is here, the oldest first.
+
+    If possible, it is the running one.
     """
     interpreters_found = {version: interpreters.find(version) for version in PYTHONS}
     running = interpreters.find("today")

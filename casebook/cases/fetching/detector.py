@@ -43,8 +43,9 @@ class Watch:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Return one row per report: stack, blocked_in (file:line(function)), source,
-        measured_at.
+        """Return one row per report.
+
+        Columns: stack, blocked_in (file:line(function)), source, measured_at.
         """
         rows = [
             (self.stack, _place_text(stack[-1]), LIVE, self.measured_at) for stack in self.reports
@@ -58,8 +59,9 @@ class Watch:
         return "\n".join(map(_place_text, self.reports[number - 1]))
 
     def blocked_in(self, file: str) -> int:
-        """Count the reports in which the loop was blocked in a file, such as
-        "urllib3/util/wait.py".
+        """Count the reports in which the loop was blocked in a file.
+
+        file: the end of its path, such as "urllib3/util/wait.py".
         """
         return sum(report[-1][0] == file for report in self.reports)
 

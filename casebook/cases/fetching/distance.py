@@ -32,7 +32,7 @@ MaxProtocol = TLSv{}
 
 
 @for_readers
-def profile(
+def profile(  # noqa: PLR0913  what a reader may choose
     name: str,
     tls: str = "",
     latency_s: float = 0.005,

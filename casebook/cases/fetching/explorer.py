@@ -159,8 +159,10 @@ def _choice(timeline: Timeline) -> Choice:
 
 @for_readers
 def table(timelines: Iterable[Timeline]) -> pd.DataFrame:
-    """Return timelines as rows: combination ("2.7: pyopenssl"), python, parts, scheme, n, stack,
-    wall_s, most, verdict, published, version, source, measured_at.
+    """Return timelines as rows.
+
+    Columns: combination ("2.7: pyopenssl"), python, parts, scheme, n, stack, wall_s, most, verdict,
+    published, version, source, measured_at.
     """
     columns = ["scheme", "n", "stack", "wall_s", "most", "verdict"]
     columns += ["published", "version", "source", "measured_at"]
@@ -196,9 +198,7 @@ def overview(timelines: Iterable[Timeline]) -> pd.DataFrame:
 
 
 def recorded() -> list[Timeline]:
-    """Return the timelines of the reference machine, of stacks and steps that are still
-    combined.
-    """
+    """Return the reference machine's timelines of stacks and steps that are still combined."""
     combinations = {
         (combination.stack, " ".join(combination.as_stack().steps)): combination
         for combination in COMBINATIONS

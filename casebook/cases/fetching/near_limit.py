@@ -42,15 +42,17 @@ _BUILT_WITHIN_S = 600
 
 
 def is_here() -> bool:
-    """Say whether the near-limit can be measured here, or is answered by the machine file that the
-    book is written from. Nothing is built.
+    """Say whether the near-limit can be measured here.
+
+    Otherwise it is answered by the machine file that the book is written from. Nothing is built.
     """
     return environments.is_another_machine() or shutil.which(GO) is not None
 
 
 def build(source: Path = SOURCE) -> Path:
-    """Build the program of a Go source, unless this Go has built this source already. Returns its
-    path.
+    """Build the program of a Go source, unless this Go has built this source already.
+
+    Returns its path.
 
     Raises MissingInterpreter if there is no `go`, EnvironmentFailed with the compiler's words if
     it cannot be built.
@@ -80,8 +82,9 @@ def measure(
     repeats: int | range = 1,
     beside: Iterable[str] = (),
 ) -> pd.DataFrame:
-    """Measure the near-limit: one row a run, columns run_record.FRAME_COLUMNS and `instead`; stack
-    and client are `go`. It loads its certificates once, like the cure.
+    """Measure the near-limit, a program in Go that loads its certificates once, like the cure.
+
+    One row a run, columns run_record.FRAME_COLUMNS and `instead`; stack and client are `go`.
 
     n: sizes. beside: stacks that are measured in the same rounds, in turns with it. All trust a
     full bundle (trust.BUNDLE). until, looks: as for measure.measure. Without Go its rows are the
@@ -116,8 +119,10 @@ def measure(
 
 @for_readers
 def recorded(ns: Iterable[int]) -> pd.DataFrame:
-    """Read the recorded runs of the near-limit at these sizes, or at the nearest if none of
-    them was recorded: columns run_record.FRAME_COLUMNS, and `instead`.
+    """Read the recorded runs of the near-limit at these sizes.
+
+    If none of them was recorded, those at the nearest. Columns: run_record.FRAME_COLUMNS, and
+    `instead`.
     """
     parameters = {"n": None, "delay_s": None, "trust": trust.BUNDLE, "client": GO}
     parameters |= {"scheme": "https"}
@@ -125,7 +130,11 @@ def recorded(ns: Iterable[int]) -> pd.DataFrame:
     return run_record.frame_of(_LIMIT.recorded([], parameters, nearest=nearest), GO)
 
 
-def _question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+def _question(
+    of: Sequence[Any],  # noqa: ARG001  Experiment.form is given the stacks, and Go has none
+    parameters: dict[str, Any],
+    repeat: Any,
+) -> Sequence[Any]:
     """Return the parts of the question, in the form that machine files have: Experiment.form."""
     return ({name: parameters[name] for name in ("n", "delay_s", "trust")} | {"repeat": repeat},)
 

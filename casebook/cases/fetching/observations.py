@@ -110,17 +110,20 @@ def dump_profile(observation: Observation, path: Path) -> Path:
     return path
 
 
-def question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
-    """Return the parts of the question, in the form that machine files have: Experiment.form. What
-    is observed in rounds has their number among its parameters.
+def question(of: Sequence[Any], parameters: dict[str, Any], _repeat: Any) -> Sequence[Any]:
+    """Return the parts of the question, in the form that machine files have: Experiment.form.
+
+    What is observed in rounds has their number among its parameters.
     """
     scheme = parameters.pop("scheme")
     return *of, parameters, scheme
 
 
 def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns that follow from an answer. Raises RunFailed if it cannot be shown: if
-    it has not the rows of its kind, or text where numbers belong.
+    """Return the columns that follow from an answer.
+
+    Raises RunFailed if it cannot be shown: if it has not the rows of its kind, or text where
+    numbers belong.
     """
     observation = Observation.from_answer("", (), parameters, answer)
     rows, beats = observation.frame, answer.get("heartbeats") or []

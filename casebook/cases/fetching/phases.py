@@ -29,9 +29,7 @@ def of_requests(frame: pd.DataFrame, digits: int = 2) -> list[Row]:
 
 
 def most_waiting(frame: pd.DataFrame) -> int:
-    """Return how many requests of a timeline waited for their responses at the same time, at
-    most.
-    """
+    """Return how many requests of a timeline, at most, waited for responses at the same time."""
     waits = frame[frame["event"] == "wait"]
     moments = sorted([(t, 1) for t in waits["start_s"]] + [(t, -1) for t in waits["end_s"]])
     return max(accumulate(change for _, change in moments), default=0)

@@ -94,8 +94,7 @@ def callers(
 def beside(
     observations: Mapping[str, Observation], top: int = 4, only: Iterable[str] = ()
 ) -> pd.DataFrame:
-    """Show profiles side by side: for each function its calls and its own time in every one of
-    them.
+    """Show profiles side by side: for each function its calls and own time in each of them.
 
     observations: label -> Observation of kind `profile`. top: how many functions of each to take,
     those with the largest own times. only: these functions in place of them, each as the end of
@@ -104,7 +103,9 @@ def beside(
     (NaN if it was not called), source (`reference` if one of them is), measured_at. Raises
     UsageError if a function of `only` is in no profile.
     """
-    tables = {label: _by_place(observation.frame) for label, observation in observations.items()}
+    tables = {
+        label: _place_totals(observation.frame) for label, observation in observations.items()
+    }
     both = pd.concat(tables, axis="columns")
     only = list(only)
     chosen = [place for end in only for place in both.index if f"/{place}".endswith(f"/{end}")]
@@ -124,7 +125,7 @@ def beside(
     return frame.assign(source=first.source, measured_at=first.measured_at)
 
 
-def _by_place(frame: pd.DataFrame) -> pd.DataFrame:
+def _place_totals(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the lines of a profile by their place: counts (as `counts`) and tottime_s."""
     built_in = frame["function"].str.extract(r"(?:method|function) '?([\w.]+)", expand=False)
     in_a_file = frame["file"] + ":" + frame["line"].astype(str) + "(" + frame["function"] + ")"
@@ -172,7 +173,7 @@ def waited(observation: Observation) -> dict[str, float]:
 
 
 @rounds.takes_until
-def in_rounds(
+def in_rounds(  # noqa: PLR0913  what a reader may choose
     name: str,
     figures: Callable[[Observation], dict[str, float]],
     n: int,
@@ -217,8 +218,7 @@ def all_threads(observation: Observation) -> pd.DataFrame:
 
 @for_readers
 def one_stack(observation: Observation) -> pd.DataFrame:
-    """Read the same recording with all threads' calls on one stack, as cProfile of Python 3.12
-    does.
+    """Read the same recording as cProfile of Python 3.12 does, all threads' calls on one stack.
 
     One row per function, most own time first; columns as `all_threads`, without cpu_s. When a
     function returns, the call that was opened last is closed, in whichever thread, and its time is

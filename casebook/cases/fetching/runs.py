@@ -188,8 +188,9 @@ def _runs(
 
 
 def _client(stack: Stack, client: str | None) -> str:
-    """Return the client that was asked for, else the stack's own. Raises UsageError if there is
-    none.
+    """Return the client that was asked for, else the stack's own.
+
+    Raises UsageError if there is none.
     """
     if not (client or stack.client):
         raise UsageError(
@@ -200,7 +201,7 @@ def _client(stack: Stack, client: str | None) -> str:
 
 
 @rounds.takes_until
-def measure(
+def measure(  # noqa: PLR0913  what a reader may choose
     names: str | Iterable[str],
     n: int | Iterable[int] | None = None,
     delay_s: float | None = None,
@@ -257,7 +258,7 @@ def measure(
 
 
 @for_readers
-def observe(
+def observe(  # noqa: PLR0913  what a reader may choose
     name: str,
     kind: str,
     n: int = 10,

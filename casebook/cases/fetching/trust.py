@@ -52,8 +52,9 @@ def certificates() -> list[str]:
 
 @for_readers
 def full_bundle(authority: str | Path, folder: Path) -> Path:
-    """Write a bundle into `folder`: certifi's certificates, then the authority's. Returns its
-    path.
+    """Write a bundle into `folder`: certifi's certificates, then the authority's.
+
+    Returns its path.
     """
     path = Path(folder) / "full-bundle.pem"
     path.write_text("".join(certificates()) + Path(authority).read_text())

@@ -68,7 +68,7 @@ def record() -> None:
     _UNDER_LOAD.first_answer([], {})
 
 
-def _ask(parameters: Asked) -> dict[str, Any]:
+def _ask(parameters: Asked) -> dict[str, Any]:  # noqa: ARG001  as Experiment.ask is called
     return {"rows": measure()[_STORED].round(4).to_dict("records")}
 
 

@@ -6,8 +6,9 @@ import sys
 
 
 def answer(function):
-    """Read an object from standard input, and print on standard output what the function makes of
-    it. Libraries that print, print to standard error meanwhile.
+    """Read an object from standard input, and print what the function makes of it.
+
+    The answer goes to standard output. Libraries that print, print to standard error meanwhile.
     """
     out = os.dup(1)
     os.dup2(2, 1)
@@ -63,8 +64,9 @@ def failure(page, error, ca_file):
 
 
 def innermost(error):
-    """Return the exception at the bottom: requests and urllib3 wrap the one that says what
-    happened.
+    """Return the exception at the bottom.
+
+    requests and urllib3 wrap the one that says what happened.
     """
     for _ in range(10):
         inside = [getattr(error, "reason", None), getattr(error, "__cause__", None)]

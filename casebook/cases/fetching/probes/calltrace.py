@@ -70,8 +70,9 @@ class Trace(object):
             self._end()
 
     def rows(self):
-        """Return {"t_s", "greenlet", "depth", "function", "file", "line", "event"} in order of
-        time.
+        """Return the events in order of time.
+
+        Each is {"t_s", "greenlet", "depth", "function", "file", "line", "event"}.
 
         greenlet: 0 is the main program, -1 gevent's hub, the others count from 1. event: "call"
         and "return" of Python functions, "c_call" and "c_return" of C functions (whose file and

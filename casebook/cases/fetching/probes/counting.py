@@ -21,8 +21,10 @@ NAMES = ("contexts", "load_verify_locations", "default_loads")
 
 
 def count_imports():
-    """Count from now on, before the steps, so that what imports load can be told. Not for gevent,
-    which has to be there before `ssl` is imported. The counters, for `install`.
+    """Count from now on, before the steps, so that what imports load can be told.
+
+    Not for gevent, which has to be there before `ssl` is imported. Returns the counters, for
+    `install`.
     """
     import ssl
 
@@ -125,8 +127,9 @@ class Heartbeat(object):
         self._greenlet = gevent.spawn(self._beat, gevent.sleep)
 
     def stop(self):
-        """Stop, and return the longest time by which a beat came late, in seconds; None if
-        nothing beat.
+        """Stop, and return the longest time by which a beat came late, in seconds.
+
+        Returns None if nothing beat.
         """
         if not self.times:
             return None

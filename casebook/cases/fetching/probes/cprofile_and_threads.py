@@ -50,8 +50,9 @@ def two_waits():
 
 
 def profiled(function, *args):
-    """Profile one call: return the rows of a cProfile, by function, and the wall time in
-    seconds.
+    """Profile one call.
+
+    Returns the rows of a cProfile, by function, and the wall time in seconds.
     """
     profile = cProfile.Profile()
     start = time.perf_counter()
@@ -62,8 +63,9 @@ def profiled(function, *args):
 
 
 def row_of(stats, name):
-    """Return the row of the function with this in its name: [primitive, calls, own, cumulative,
-    ...].
+    """Return the row of the function with this in its name.
+
+    The row is [primitive, calls, own, cumulative, ...].
     """
     for (_, _, function), row in stats.items():
         if name in function:

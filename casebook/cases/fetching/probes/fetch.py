@@ -52,8 +52,9 @@ def run(spec):
 
 
 def take_steps_and_fetch(spec, gather, owners):
-    """Take the steps and fetch; return what is added to the answer, nothing if no page is asked
-    for.
+    """Take the steps and fetch; return what is added to the answer.
+
+    That is nothing if no page is asked for.
     """
     code = client.Client(spec["client"])
     if spec.get("bundle"):

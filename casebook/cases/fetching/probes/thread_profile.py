@@ -135,17 +135,16 @@ def add(row, outermost, took, inside):
 
 @lru_cache(maxsize=None)
 def key_of(function):
-    """Return (file, line, function) as cProfile writes it, of a code object or a built-in
-    function.
-    """
+    """Return (file, line, function) of a code object or a built-in function, as in cProfile."""
     if hasattr(function, "co_code"):
         return short(function.co_filename), function.co_firstlineno, function.co_name
     return "~", 0, name_of(label(function))
 
 
 def label(function):
-    """Return a built-in function's label in cProfile: "<method 'read' of '_ssl._SSLSocket'
-    objects>".
+    """Return a built-in function's label in cProfile.
+
+    Such as "<method 'read' of '_ssl._SSLSocket' objects>".
     """
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", repr(function))

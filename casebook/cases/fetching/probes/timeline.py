@@ -49,8 +49,9 @@ class Timeline(object):
         return function(*args)
 
     def rows(self):
-        """Return {"page", "event", "start_s", "end_s"} by start, in seconds after the call
-        began.
+        """Return the events by start, each {"page", "event", "start_s", "end_s"}.
+
+        The times are seconds after the call began.
         """
         rows = []
         for page, event, start, end in sorted(self._intervals, key=lambda row: row[2:]):

@@ -47,8 +47,9 @@ def main(scheme: str, port: int) -> int:
 
 
 def _attend(running: lab.LabServer, parent: int) -> None:
-    """Answer the owner until it is gone. While a child that it forked still holds the pipe, the
-    kernel's word on our parent is sure.
+    """Answer the owner until it is gone.
+
+    While a child that it forked still holds the pipe, the kernel's word on our parent is sure.
     """
     while os.getppid() == parent:
         if not select([0], [], [], _CHECK_S)[0]:

@@ -79,6 +79,7 @@ class Application:
         self.epoch = Epoch()
 
     def __call__(self, environ: dict, start_response: Callable) -> list[bytes]:
+        """Answer a request in JSON, a refused one with its status and reason (WSGI)."""
         status, headers = 200, []
         try:
             content = self._answer(environ)

@@ -31,9 +31,10 @@ class _Handler(pywsgi.WSGIHandler):
 
 
 class LabServer(pywsgi.WSGIServer):
-    """Listens on 127.0.0.1:`port` (0: any free one) as soon as it is started, which raises OSError
-    when the port cannot be had; over TLS if there are certificates. room: connections at a time,
-    None for any number; further clients wait in the kernel.
+    """The lab server, which listens on 127.0.0.1:`port` (0: any free one) once it is started.
+
+    Starting it raises OSError when the port cannot be had. It speaks TLS if there are certificates.
+    room: connections at a time, None for any number; further clients wait in the kernel.
     """
 
     handler_class = _Handler
@@ -51,6 +52,7 @@ class LabServer(pywsgi.WSGIServer):
         )
 
     def do_read(self) -> tuple | None:
+        """Accept a client, if one waits, and count its connection in the epoch of this moment."""
         accepted = super().do_read()
         if accepted is None:
             return None
@@ -62,6 +64,7 @@ class LabServer(pywsgi.WSGIServer):
         return sock, address, epoch
 
     def wrap_socket_and_handle(self, client_socket, address, epoch: Epoch) -> None:
+        """Shake hands with a client, count that in its connection's epoch, and answer it."""
         try:
             tls = self.wrap_socket(client_socket, **self.ssl_args)
         except OSError:  # SSLError is one. The client hung up, or does not trust us: its right
@@ -70,13 +73,20 @@ class LabServer(pywsgi.WSGIServer):
         with contextlib.closing(tls):
             self.handle(tls, address)
 
-    def handle(self, sock, address, epoch: Epoch | None = None) -> None:
+    def handle(
+        self,
+        sock,
+        address,
+        epoch: Epoch | None = None,  # noqa: ARG002  gevent passes on all that do_read returns
+    ) -> None:
+        """Answer a client's requests until the connection ends."""
         with contextlib.suppress(OSError):  # the client went away while it was being answered
             self.handler_class(sock, address, self).handle()
 
     def answer(self, question: str) -> dict:
-        """Return the counters, including clients who connected or shook hands just before the
-        question; "reset" sets them to zero.
+        """Return the counters; the question "reset" sets them to zero.
+
+        They include clients who connected or shook hands just before the question.
         """
         while not self.full() and (accepted := self.do_read()):
             self.do_handle(*accepted)

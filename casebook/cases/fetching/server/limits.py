@@ -20,8 +20,9 @@ _OWN_FILES = 20
 
 
 def make_room() -> int | None:
-    """Raise this process's limit of open files as far as it goes; return how many connections that
-    leaves (None: any number).
+    """Raise this process's limit of open files as far as it goes.
+
+    Returns how many connections that leaves (None: any number).
 
     Warns, on standard error, of each limit that only the reader can raise and that stays too low
     for a crowd of `CROWD` connections.

@@ -144,7 +144,7 @@ def serve(starting: Callable[[], Server] = start) -> None:
             raise ServerFailed(f"the server ended unexpectedly, with exit code {code}")
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
+def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  a signal handler's
     for other_signal in _SIGNALS:  # once is enough: the end must not be interrupted
         signal.signal(other_signal, signal.SIG_IGN)
     raise _Stop
