@@ -277,8 +277,10 @@ def _definition(code: list[str], name: str) -> tuple[int, list[str]]:
 
 
 def _release(environment: Environment, folder: Path, file_path: Path) -> tuple[str, str]:
-    """Return the distribution that a file belongs to, "urllib3 1.24.3", or else its Python; and its
-    licence as that names it.
+    """Return the release that a file belongs to, and its licence.
+
+    The release is that of its distribution, "urllib3 1.24.3", or else of its Python. The licence
+    is as that names it.
     """
     for distribution in importlib.metadata.distributions(path=[str(folder)]):
         if any(file == file_path for file in distribution.files or ()):
