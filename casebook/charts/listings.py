@@ -123,7 +123,7 @@ def source(
     name, there are more than LONGEST lines, or other lines are kept than the package has.
     """
     asked = f"{module} {name} {lines or ''}".strip()
-    quotation, reason = quotes.kept(stack, asked), "it is not kept"
+    quotation, reason = quotes.find(stack, asked), "it is not kept"
     try:
         environment = environments.ensure(stacks.get(stack))
         if not environments.is_another_machine():
@@ -237,7 +237,7 @@ def files_of(environment: Environment, names: Iterable[str]) -> dict[str, Quote]
     """
     files = {}
     if environments.is_another_machine():
-        found = {name: quotes.kept(environment.stack.name, name) for name in names}
+        found = {name: quotes.find(environment.stack.name, name) for name in names}
         return {name: quotation for name, quotation in found.items() if quotation}
     folders = _search_path(environment)
     for name in names:
@@ -277,8 +277,10 @@ def _definition(code: list[str], name: str) -> tuple[int, list[str]]:
 
 
 def _release(environment: Environment, folder: Path, file_path: Path) -> tuple[str, str]:
-    """Return the distribution that a file belongs to, "urllib3 1.24.3", or else its Python; and its
-    licence as that names it.
+    """Return the release that a file belongs to, and its licence.
+
+    The release is that of its distribution, "urllib3 1.24.3", or else of its Python. The licence
+    is as that names it.
     """
     for distribution in importlib.metadata.distributions(path=[str(folder)]):
         if any(file == file_path for file in distribution.files or ()):

@@ -58,7 +58,7 @@ def pair(runs: Mapping[str, Any], *, title: str, name: str = "") -> Chart:
                 axes.tick_params(labelbottom=False, length=0)
         axes.set_xlabel("time since the start, s", fontsize=page.SMALL)
     grey = "control"
-    alts = [f"{words.capital(label)}: {_told(span)}" for label, span in spans.items()]
+    alts = [f"{words.capital(label)}: {_describe(span)}" for label, span in spans.items()]
     return page.chart(
         name,
         figure,
@@ -79,7 +79,7 @@ def _spans(frame: pd.DataFrame) -> pd.DataFrame:
     return spans.sort_values("end_s", ignore_index=True)
 
 
-def _told(spans: pd.DataFrame) -> str:
+def _describe(spans: pd.DataFrame) -> str:
     """Describe a run, counted."""
     early = int((spans["sent_s"] < spans["end_s"].min()).sum())
     return (

@@ -37,7 +37,7 @@ class Quote:
         return f"{self.release}: {self.path}, lines {min(self.lines)} to {max(self.lines)}."
 
 
-def kept(stack: str, asked: str) -> Quote | None:
+def find(stack: str, asked: str) -> Quote | None:
     """Return what is kept of `module name lines`, or of a file by its path, in a stack."""
     store = _store(FILE)
     found = store["asked"].get(f"{stack} {asked}")

@@ -84,7 +84,7 @@ def _tree(cell: NotebookNode) -> ast.AST:
     return ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))
 
 
-def fold(app: Sphinx, doctree: nodes.document, page: str) -> None:
+def fold(_app: Sphinx, doctree: nodes.document, _page: str) -> None:
     """Fold the cells and the checks of a page; a listener of `doctree-resolved`."""
     for section in list(doctree.findall(nodes.section)):
         if section[0].astext() == CHECKS:
@@ -111,8 +111,9 @@ def _is_folded_cell(node: nodes.Node) -> bool:
 
 
 def _fold_run(parent: nodes.Element, cells: list[nodes.container], keep_findings: bool) -> None:
-    """Put the code of neighbouring cells into one fold below what they show, with the findings
-    among it that came out as they should unless they are to be kept in sight.
+    """Put the code of neighbouring cells into one fold below what they show.
+
+    The findings that came out as they should go there too, unless they are to be kept in sight.
     """
     place = parent.index(cells[0])
     fold, shown = HideCodeCellNode(classes=["fold"]), []
@@ -149,8 +150,9 @@ def _prompt(shown: str) -> tuple[str, bool]:
 
 
 def is_quiet(output: str) -> bool:
-    """Say whether an output is a finding that a reader need not see, or says that it is not here:
-    what came out otherwise, or could not be decided, is always seen.
+    """Say whether an output is a finding that a reader need not see, or says that it is not here.
+
+    What came out otherwise, or could not be decided, is always seen.
     """
     if "cb-not-here" in output:
         return True
@@ -191,7 +193,8 @@ def visit_fold(translator, node: HideCodeCellNode) -> None:
     )
 
 
-def depart_fold(translator, node: HideCodeCellNode) -> None:
+def depart_fold(translator, _node: HideCodeCellNode) -> None:
+    """Close a fold."""
     translator.body.append("</details>\n")
 
 

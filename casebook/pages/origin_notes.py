@@ -15,8 +15,9 @@ _CAPTION = re.compile(
 
 
 def while_written(book: Book, path: Path | None = None) -> str:
-    """Return the note on top of a chapter, or of another page, whose numbers are still to come, as
-    Markdown; empty if it has them.
+    """Return the note on top of a page whose numbers are still to come, as Markdown.
+
+    path: of a chapter; None: another page. The note is empty if the page has its numbers.
     """
     if path is not None:
         if not book.is_waiting(path):

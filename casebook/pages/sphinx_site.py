@@ -126,7 +126,7 @@ def follow_address(app: Sphinx, config: Config) -> None:
     ]
 
 
-def find_card(app: Sphinx, page: str, template: str, context: dict, doctree: Any) -> None:
+def find_card(app: Sphinx, _page: str, _template: str, context: dict, _doctree: Any) -> None:
     """Lead to the card from each page of a book that has no address yet, and name none."""
     if not app.config.html_baseurl and "metatags" in context:
         tags = re.sub(r'<meta property="og:url"[^>]*>\s*', "", context["metatags"])

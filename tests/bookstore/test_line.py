@@ -353,7 +353,7 @@ def _namespaces():
 def test_books_come_over_it_and_the_lost_one_is_counted():
     here.environment(visits.STACK)
     byte = 30_000
-    frame = line.visit(["pipes:6", "bare-h2"], n=40, latency_s=0.01, lose=[{}, line.lost(byte)])
+    frame = line.visit(["pipes:6", "bare-h2"], n=40, latency_s=0.01, lose=[{}, line.loss(byte)])
     assert list(frame.columns) == visits.COLUMNS and len(frame) == 4
     assert list(frame["dropped"]) == [0, 0, 1, 1]
     assert list(frame["opened"]) == [6, 1, 6, 1]

@@ -117,7 +117,7 @@ def test_the_same_books_come_over_three_protocols_on_one_line():
 @over_a_line
 def test_a_lost_datagram_holds_up_its_own_streams_and_a_lost_packet_of_tcp_all():
     here.environment(quic.STACK)
-    frame = quic.visit(["bare-h2", "bare-h3"], n=60, latency_s=0.2, lose=quic.lost(30))
+    frame = quic.visit(["bare-h2", "bare-h3"], n=60, latency_s=0.2, lose=quic.loss(30))
     assert set(frame["dropped"]) == {1}
     had = frame.set_index("protocol")["did_not_wait"]
     assert had["h2"] == 0 and 30 <= had["h3"] < 60
@@ -126,7 +126,7 @@ def test_a_lost_datagram_holds_up_its_own_streams_and_a_lost_packet_of_tcp_all()
 @over_a_line
 def test_what_is_lost_of_the_list_holds_up_all_books_over_any_protocol():
     here.environment(quic.STACK)
-    frame = quic.visit(WAYS, n=20, latency_s=0.02, lose=quic.lost(-50))
+    frame = quic.visit(WAYS, n=20, latency_s=0.02, lose=quic.loss(-50))
     assert set(frame["dropped"]) == {1} and set(frame["did_not_wait"]) == {0}
 
 
@@ -265,7 +265,7 @@ def test_the_packet_is_named_by_where_the_book_is():
 @over_a_line
 def test_granian_serves_over_the_line_as_well():
     here.environment(quic.STACK)
-    [row] = quic.visit("bare-h2", n=60, lose=quic.lost(30), engine="granian").to_dict("records")
+    [row] = quic.visit("bare-h2", n=60, lose=quic.loss(30), engine="granian").to_dict("records")
     assert row["protocol"] == "h2" and row["engine"] == "granian" and row["dropped"] == 1
     assert row["label"] == "bare h2, 100 at once, Granian"
     assert 0 < row["did_not_wait"] < 60

@@ -361,7 +361,7 @@ def test_a_share_is_lost_in_both_directions_and_one_packet_only_on_the_way_back(
     by_lot = quic._visit(kind, 4, "twisted")
     assert by_lot["back"]["lose"] == {"share": 0.02, "seed": 8}
     assert by_lot["there"]["lose"] == {"share": 0.02, "seed": 9}
-    kind = kind_of("bare-h2:5", 3, lose=quic.lost(30), window_bytes=1 << 20)
+    kind = kind_of("bare-h2:5", 3, lose=quic.loss(30), window_bytes=1 << 20)
     named = quic._visit(kind, 4, "twisted")
     assert named["there"]["lose"] == {}
     assert named["back"]["lose"] == {"connection": 0, "byte": 28_140 + 186 * 30, "count": 1}

@@ -21,7 +21,7 @@ def test_what_is_kept_names_its_release_and_its_licence() -> None:
     for release in KEPT["releases"].values():
         assert release["licence"] and release["files"]
     for key in KEPT["asked"]:
-        quote = quotes.kept(*key.split(" ", 1))
+        quote = quotes.find(*key.split(" ", 1))
         assert quote and any(line.strip() for line in quote.lines.values()), key
 
 
@@ -45,7 +45,7 @@ def test_what_is_kept_is_what_the_installed_packages_say() -> None:
         stack, asked = key.split(" ", 1)
         if stack not in stacks.load() or environments.status(stacks.get(stack))["state"] != "ready":
             continue
-        quote = quotes.kept(stack, asked)
+        quote = quotes.find(stack, asked)
         environment = environments.ensure(stacks.get(stack))
         (said,) = listings.files_of(environment, [quote.path]).values()
         if said.release != quote.release and said.release.startswith("Python "):
@@ -62,7 +62,7 @@ def test_where_the_packages_are_not_what_is_kept_is_quoted(monkeypatch) -> None:
     stack, module, name = key.split()
     monkeypatch.setattr(environments, "_of_another", frozenset())
     shown = listings.source(stack, module, name)
-    quote = quotes.kept(*key.split(" ", 1))
+    quote = quotes.find(*key.split(" ", 1))
     assert shown.text.endswith(quote.place)
     assert shown.text.splitlines()[0] == next(iter(quote.lines.values())).strip()
     assert (shown.first, shown.last) == (min(quote.lines), max(quote.lines))
@@ -71,7 +71,7 @@ def test_where_the_packages_are_not_what_is_kept_is_quoted(monkeypatch) -> None:
 
 def test_other_lines_than_the_packages_are_refused() -> None:
     key = next(iter(KEPT["asked"]))
-    quote = quotes.kept(*key.split(" ", 1))
+    quote = quotes.find(*key.split(" ", 1))
     quotes.check(quote)
     first = min(quote.lines)
     with pytest.raises(UsageError, match=f"line {first} of {quote.path}"):

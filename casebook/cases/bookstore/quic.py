@@ -1,7 +1,7 @@
 """Visits over a line with three protocols: HTTP/3 over QUIC, beside HTTP/2 and HTTP/1.1 over TCP.
 
-    frame = visit(["pipes:6", "bare-h2", "bare-h3"], lose=[{}, lost(30)])
-    books = arrivals(["bare-h2", "bare-h3"], lose=[{}, lost(30)])
+    frame = visit(["pipes:6", "bare-h2", "bare-h3"], lose=[{}, loss(30)])
+    books = arrivals(["bare-h2", "bare-h3"], lose=[{}, loss(30)])
     frame = sessions()
 
 One environment has the stores, Twisted's or Granian's for TCP and aioquic's for QUIC, and all
@@ -150,7 +150,7 @@ _SENT = {
 _SENT |= {(engine, readers.H3): (29_320, 132) for engine in ENGINES}
 
 
-def lost(books: int) -> dict[str, int]:
+def loss(books: int) -> dict[str, int]:
     """Return what `lose` takes for one packet that the store sends on the first connection, once.
 
     It is the packet with the byte that is sent when about that many books are. A negative number is
@@ -176,8 +176,8 @@ def visit(
         body_bytes: of each book at least.
         repeats: how many rounds, or which; 1 by default.
         engine: of ENGINES, who serves over TCP.
-        distance: latency_s, each way, and lose, one or several: {} for nothing, `lost(30)`, what
-            line.lost returns, or {"share": 0.01}, by lot in both directions, drawn anew in each
+        distance: latency_s, each way, and lose, one or several: {} for nothing, `loss(30)`, what
+            line.loss returns, or {"share": 0.01}, by lot in both directions, drawn anew in each
             build and each round.
         until, looks: what is to be decided (laboratory/rounds.py).
 
@@ -370,7 +370,7 @@ def _visit(kind: Kind, repeat: int, engine: str) -> dict[str, Any]:
     """Return what over_quic.py is told of one visit."""
     lose, lose_there = kind.line.lose, {}
     if "behind_books" in lose:
-        lose = visits.lost(_byte(kind.manner, lose["behind_books"], engine))
+        lose = visits.loss(_byte(kind.manner, lose["behind_books"], engine))
     elif "share" in lose:
         lose, lose_there = {**lose, "seed": 2 * repeat}, {**lose, "seed": 2 * repeat + 1}
     there, back = kind.line.direction(lose_there), kind.line.direction(lose)

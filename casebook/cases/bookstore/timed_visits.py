@@ -56,8 +56,9 @@ ARRIVAL_COLUMNS = [*COLUMNS, "book", "position", "arrived", "at_s"]
 
 @for_readers
 def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
-    """Return what `slow` takes: the book at this position of the list (from 1) waits that many
-    seconds.
+    """Return what `slow` takes for one book that waits that many seconds.
+
+    position: of the book, in the list, from 1.
     """
     return {stock.ids()[position - 1]: wait_s}
 
@@ -69,9 +70,10 @@ _PAIR = ["requests-2.10-py37", "hyper"]
 
 
 def recorded() -> list[dict]:
-    """Return the visits that need a Python 3.7 on one side: arguments of `visit`. With these a
-    machine without it can still build the book. Those that decide something have sixteen rounds:
-    the chapters look after eight, and after sixteen if that was not enough.
+    """Return the visits that need a Python 3.7 on one side: arguments of `visit`.
+
+    With these a machine without it can still build the book. Those that decide something have
+    sixteen rounds: the chapters look after eight, and after sixteen if that was not enough.
     """
     return [
         dict(clients=_PAIR, engine="twisted-16.3", repeats=3),
@@ -160,7 +162,7 @@ def without_many_arrivals(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 @for_readers
-def records(
+def records(  # noqa: PLR0913 - what a chapter may ask for, each by its keyword
     clients: str | Iterable[str],
     repeats: int | range | None = None,
     engine: str | Iterable[str] = "twisted",
@@ -194,7 +196,7 @@ def records(
     return rows
 
 
-def plan(
+def plan(  # noqa: PLR0913 - one keyword for each thing in which visits differ
     clients: str | Iterable[str],
     repeats: int | range | None = None,
     n: int | Iterable[int] = stock.SIZE,

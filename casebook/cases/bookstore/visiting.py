@@ -1,5 +1,6 @@
-"""One visit at a time: a store and its distance, a client in its environment, every book compared,
-and the figures.
+"""One visit at a time, with every book compared, and its figures.
+
+It takes a store and its distance, and a client in its environment.
 """
 
 import json
@@ -35,8 +36,7 @@ NUMBERS = ("wall_s", "user_s", "sys_s", "server_cpu_s")
 
 @dataclass(frozen=True, kw_only=True)
 class Visit(readers.Manner):
-    """What a visit is: who visits which store, for how many books, in which manner, and from how
-    far.
+    """What a visit is: who visits which store, for how many books, in which manner, how far away.
 
     latency_ms: each way. delay_s, slow: how the store answers (slow in words). repeat: the number
     of the round.
@@ -108,8 +108,9 @@ class Host(ExitStack):
         return [of_client] if self._target else [of_client, store.stack_of(visit.engine)]
 
     def answer(self, visit: Visit, patience_s: float) -> Measurement | None:
-        """Make a visit and check it, or find what was recorded. Raises VisitFailed, and as
-        Experiment.answer.
+        """Make a visit and check it, or find what was recorded.
+
+        Raises VisitFailed, and as Experiment.answer.
         """
         experiment = self.experiment(visit, patience_s)
         return experiment.answer(self.stacks(visit), visit.parameters, visit.repeat)
@@ -139,9 +140,13 @@ def _question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Seq
     return of[0], parameters | {"repeat": repeat}, reader.protocol, reader.title
 
 
-def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of a visit that follow from its answer, and its arrivals. Raises
-    VisitFailed if it is none.
+def figures(
+    parameters: Mapping[str, Any],  # noqa: ARG001 - as an Experiment calls it
+    answer: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the columns of a visit that follow from its answer, and its arrivals.
+
+    Raises VisitFailed if it is none.
     """
     columns = {name: answer.get(name) for name in ANSWERED}
     is_plain = elsewhere.is_plain(columns, NUMBERS, parts=("arrivals",))

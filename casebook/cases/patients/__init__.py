@@ -100,8 +100,9 @@ BY_DAY = ("google-auth-2.55.1-today", "google-auth-2.55.2", "requests, nothing p
 
 
 def is_spared(name: str, by_day: tuple[str, ...]) -> bool:
-    """Check whether a build shows what another machine recorded of a program: a quick build
-    examines a few only, since each takes seconds. A reader's cell examines any.
+    """Check whether a build shows what another machine recorded of a program.
+
+    A quick build examines a few only, since each takes seconds. A reader's cell examines any.
 
     name: of the program. by_day: those that are examined in any case.
     """
@@ -154,12 +155,19 @@ def _row(patient: Patient) -> dict:
     return row
 
 
-def _question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+def _question(
+    of: Sequence[Any],
+    parameters: dict[str, Any],
+    repeat: Any,  # noqa: ARG001 - as an Experiment calls its form
+) -> Sequence[Any]:
     """Return the parts of the question, in the form that machine files have: Experiment.form."""
     return *of, list(parameters.values()), PAGES, DELAY_S, LONG_DELAY_S
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(
+    parameters: Asked,  # noqa: ARG001 - as an Experiment calls it
+    answer: dict[str, Any],
+) -> dict[str, Any]:
     return {name: answer[name] for name in (*_FIGURES, "stack")}
 
 
@@ -179,8 +187,9 @@ def _measure_row(patient: Patient) -> dict:
 
 
 def examine(patient: Patient, *options: str) -> dict:
-    """Return the doctor's report of a patient (doctor.py --json), with options of its command
-    line.
+    """Return the doctor's report of a patient, as doctor.py --json has it.
+
+    options: further ones of the doctor's command line.
 
     gunicorn's worker is examined from inside. Raises RunFailed if there is no report.
     """
@@ -257,8 +266,9 @@ def _measure_steps(patient: Patient) -> tuple[str, int | None]:
 def _run(
     patient: Patient, doctor: Path | None = None, delay_s: float = DELAY_S
 ) -> tuple[dict, dict]:
-    """Run a script of this folder against a lab server; return its answer and the server's
-    counters.
+    """Run a script of this folder against a lab server.
+
+    Returns its answer and the server's counters.
     """
     environment = environments.ensure(stacks.get(patient.stack))
     with server.start() as lab:

@@ -18,6 +18,7 @@ shake_hands = ssl.SSLSocket.do_handshake
 
 
 def count_handshake(connection, *args):
+    """Shake hands, and count the handshake while it is under way."""
     with lock:
         under_way[0] += 1
         under_way[1] = max(under_way)

@@ -1,5 +1,6 @@
-"""Jobs that fetch six pages or more, ill ones and healthy twins: what the doctor counts, and the
-truth.
+"""Jobs that fetch six pages or more, ill ones and healthy twins.
+
+What the doctor counts, and the truth:
 
     working.table()                     # all of them
     working.table(["requests, each"])
@@ -154,8 +155,9 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
 
 @for_readers
 def again(names: list[str] | None = None) -> pd.DataFrame:
-    """Show what `doctor.py run --again` promises of some ill jobs, and what came out when each ran
-    a second time with the change: one row each.
+    """Show what `doctor.py run --again` promises of some ill jobs, and what came of it.
+
+    Each ran a second time, with the change: one row each.
 
     names: of JOBS; None: CHANGED. Columns: job, stack, client (whose loads were promised to be
     fewer), loads_first, promised (loads at most), loads_again, cpu_ms_first and cpu_ms_again (of
@@ -209,7 +211,11 @@ def _answered(job: Job, measure: Callable[[Job], dict], *which: str) -> dict:
     return row
 
 
-def _question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+def _question(
+    of: Sequence[Any],
+    parameters: dict[str, Any],
+    repeat: Any,  # noqa: ARG001 - as an Experiment calls its form
+) -> Sequence[Any]:
     """Return the parts of the question, in the form that machine files have: Experiment.form."""
     return *of, parameters["job"]
 

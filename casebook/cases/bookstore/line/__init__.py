@@ -5,7 +5,7 @@ One direction inside: `ends` (two network namespaces), `wire` (what carries pack
 a stack, in a process that ends with the measurement: nothing of them is left. `law` says how long
 a visit takes, without any.
 
-What chapters use: visit, visit_all, packets and lost (of `visits`); flood and not_here (of
+What chapters use: visit, visit_all, packets and loss (of `visits`); flood and not_here (of
 `feasibility`); standings, cells, by_law, by_lot, matrix and controls (of `situations`); greet and
 unchecked (of `greetings`, whose script is `greet`).
 """

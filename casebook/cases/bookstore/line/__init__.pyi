@@ -9,7 +9,7 @@ from casebook.cases.bookstore.line.situations import cells as cells
 from casebook.cases.bookstore.line.situations import controls as controls
 from casebook.cases.bookstore.line.situations import matrix as matrix
 from casebook.cases.bookstore.line.situations import standings as standings
-from casebook.cases.bookstore.line.visits import lost as lost
+from casebook.cases.bookstore.line.visits import loss as loss
 from casebook.cases.bookstore.line.visits import packets as packets
 from casebook.cases.bookstore.line.visits import visit as visit
 from casebook.cases.bookstore.line.visits import visit_all as visit_all

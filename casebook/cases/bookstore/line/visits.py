@@ -1,7 +1,7 @@
 """Visits to the bookstore over a line: TCP and TLS over the whole way, in namespaces of our own.
 
     frame = visit(["pipes:6", "bare-h2"], n=13, latency_s=[0.004, 0.035])
-    frame = visit("bare-h2", n=100, latency_s=0.004, lose=lost(31_000))
+    frame = visit("bare-h2", n=100, latency_s=0.004, lose=loss(31_000))
 
 The store is Twisted's of today, client and server speak TLS 1.3, and TCP's congestion control is
 reno (ends.CONGESTION), which every kernel has. Each book is compared.
@@ -128,7 +128,7 @@ class TooMuch(RunFailed):
     """The line could not keep up with a visit, so that its times say nothing of the visit."""
 
 
-def lost(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
+def loss(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
     """Return what `lose` takes for one packet that the server sends, once, or for a burst.
 
     Parameters:

@@ -1,5 +1,6 @@
-"""Pages with a driver that makes its own context, as those of databases do: over a connection for
-four pages, then over the next; and over three that are kept.
+"""Pages with a driver that makes its own context, as those of databases do.
+
+Over a connection for four pages, then over the next; and over three that are kept.
 """
 
 import os

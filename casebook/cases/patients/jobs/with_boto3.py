@@ -1,4 +1,4 @@
-"""Six calls of a service with boto3. (The server knows nothing of buckets, and says so.)"""
+"""Six calls of a service with boto3. The server knows nothing of buckets, and says so."""
 
 import os
 

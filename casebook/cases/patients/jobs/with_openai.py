@@ -1,4 +1,4 @@
-"""Six calls with openai. (The server knows no models, and says so.)"""
+"""Six calls with openai. The server knows no models, and says so."""
 
 import os
 

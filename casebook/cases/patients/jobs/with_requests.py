@@ -29,9 +29,7 @@ def kept():
 
 
 def shared_by_threads():
-    """Fetch thirty pages, two of them slow, so that two threads have two connections in each
-    run.
-    """
+    """Fetch thirty pages, two of them slow: two threads have two connections in each run."""
     with requests.Session() as session, ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda url: session.get(url).raise_for_status(), [SLOW] * 2 + [SITE] * 28))
 

@@ -1,4 +1,4 @@
-"""Six calls with stripe. (The server knows no customers, and says so.)"""
+"""Six calls with stripe. The server knows no customers, and says so."""
 
 import os
 
