@@ -64,7 +64,7 @@ class Page(hosts.Handler):
         )
 
     def _client_name(self) -> str:
-        return hosts.Page.shown(self) if self.server.context else hosts.NOBODY  # type: ignore
+        return hosts.Page.common_name(self) if self.server.context else hosts.NOBODY  # type: ignore
 
 
 class Site(hosts.Server):

@@ -22,7 +22,7 @@ import pytest
 from casebook.cases.bookstore import line
 from casebook.cases.bookstore.line import ends, feasibility, law, lines, situations, visits, wire
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
-from casebook.laboratory import scripts
+from casebook.laboratory import measurements, scripts
 
 pytestmark = pytest.mark.skipif(
     bool(line.not_here()), reason="there can be no line between two network namespaces here"
@@ -267,7 +267,7 @@ def test_a_visit_that_the_line_cannot_keep_up_with_is_no_timing(monkeypatch):
     monkeypatch.setattr(visits, "_OVER", narrow)
     with pytest.raises(visits.TooMuch, match=r"not keep up, 3 times.*it carries 10 here"):
         line.visit("bare-h2", n=2, latency_s=0.002)
-    assert [value for _, value, *_ in stored if visits.measurements.FAILED not in value] == []
+    assert [value for _, value, *_ in stored if measurements.FAILED not in value] == []
 
 
 @pytest.mark.parametrize("odd", [{"latency_s": 2}, {"mbit": 5_000}, {"latency_s": -1}])

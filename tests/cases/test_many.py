@@ -13,7 +13,7 @@ from here import environment, needs, run
 from casebook import places, tables
 from casebook.cases.many import capacity, costs, jobs, large
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
-from casebook.laboratory import experiment
+from casebook.laboratory import machine_files
 from casebook.stacks import environments
 
 PROBES = places.PACKAGE / "cases" / "many" / "probes"
@@ -296,7 +296,7 @@ def nowhere_a_go(monkeypatch, tmp_path):
     """No Go on the PATH, nobody who asks for one, and no machine file that was asked."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
-    monkeypatch.setattr(experiment.machine_files, "all_recorded", list)
+    monkeypatch.setattr(machine_files, "all_recorded", list)
     environment(jobs.STACK)
 
 

@@ -73,7 +73,7 @@ class Pages(hosts.Page):
             self.answer({}, 302, Location=parse_qs(asked.query)["url"][0], **headers)
         else:
             over_tls = isinstance(self.connection, ssl.SSLSocket)
-            self.answer({"shown": self.shown()} if over_tls else {}, **headers)
+            self.answer({"shown": self.common_name()} if over_tls else {}, **headers)
 
 
 class Proxy(hosts.Tunnel):
