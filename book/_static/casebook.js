@@ -14,7 +14,7 @@
     else delete root.view;
     const checks = 'view' in root;
     document.querySelector('.view-switch')?.setAttribute('aria-checked', checks);
-    document.querySelectorAll('.cb-run:not(.checks *) > details.fold').forEach(fold => { fold.open = checks; });
+    document.querySelectorAll('.cb-run:not(.checks *) > details.fold, details.further').forEach(fold => { fold.open = checks; });
   };
   const toggle = () => {
     const view = root.view ? 'reading' : 'checking';
@@ -58,8 +58,8 @@
   addEventListener('beforeprint', () => {
     theme = page.theme;
     page.theme = 'light';  // paper is
-    if (page.view !== 'checking') return;
-    opened = [...document.querySelectorAll('details.checks:not([open])')];
+    const printed = page.view === 'checking' ? 'checks, .further' : 'further';
+    opened = [...document.querySelectorAll(`details:is(.${printed}):not([open])`)];
     opened.forEach(fold => { fold.open = true; });
   });
   addEventListener('afterprint', () => {

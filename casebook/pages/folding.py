@@ -5,7 +5,7 @@ In reading, code that calls what the notebook imports from `casebook` is folded,
 that came out as they should, into one quiet line below what it drew; so are the cells of the kinds
 `evidence` and `plumbing`. A cell with the tag STORY, and a solution's, stay as they are. In
 checking every such fold is open. The section CHECKS becomes one fold that says how its checks came
-out, and is only seen in checking.
+out, and is only seen in checking. Exercises and sources, which follow the story, are a fold each.
 """
 
 import ast
@@ -26,6 +26,12 @@ from casebook.pages import ledger
 CHECKS = "All checks of this chapter"
 #: The heading of what a chapter says of its releases; only seen in checking, too.
 RELEASES = "Of which releases"
+
+#: What follows the story in each chapter, and what its fold is called; open in checking.
+AFTER_STORY = {
+    "Exercises": "to go on by yourself, each with a solution that was run",
+    "Sources": "where this chapter's facts come from",
+}
 
 #: A cell with this tag stays open, whatever it calls.
 STORY = "story"
@@ -84,16 +90,17 @@ def _tree(cell: NotebookNode) -> ast.AST:
     return ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))
 
 
-def fold(_app: Sphinx, doctree: nodes.document, _page: str) -> None:
+def fold(_app: Sphinx, doctree: nodes.document, page: str) -> None:
     """Fold the cells and the checks of a page; a listener of `doctree-resolved`."""
     for section in list(doctree.findall(nodes.section)):
-        if section[0].astext() == CHECKS:
-            start = f'<details class="checks"><summary>{escape(_count_outcomes(section))}</summary>'
+        heading = section[0].astext()
+        if heading == CHECKS:
             section["classes"] += ["checks", "checking"] + ["telling"] * _has_more_to_say(section)
-            section.insert(1, nodes.raw("", start, format="html"))
-            section.append(nodes.raw("", "</details>", format="html"))
-        elif section[0].astext() == RELEASES:
+            _enclose(section, "checks", _count_outcomes(section))
+        elif heading == RELEASES:
             section["classes"].append("checking")
+        elif heading in AFTER_STORY and page.startswith("notebooks/"):
+            _enclose(section, "further", AFTER_STORY[heading])
     parents = {id(cell.parent): cell.parent for cell in doctree.findall(_is_folded_cell)}
     for parent in parents.values():
         is_check = "checks" in parent.get("classes", ())
@@ -101,6 +108,13 @@ def fold(_app: Sphinx, doctree: nodes.document, _page: str) -> None:
             if folded:
                 for cells in ([cell] for cell in run) if is_check else [[*run]]:
                     _fold_run(parent, cells, keep_findings=is_check)
+
+
+def _enclose(section: nodes.section, kind: str, summary: str) -> None:
+    """Put what stands below the heading of a section into a fold."""
+    start = f'<details class="{kind}"><summary>{escape(summary)}</summary>'
+    section.insert(1, nodes.raw("", start, format="html"))
+    section.append(nodes.raw("", "</details>", format="html"))
 
 
 def _is_folded_cell(node: nodes.Node) -> bool:

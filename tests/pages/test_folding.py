@@ -102,3 +102,17 @@ def test_each_check_stands_by_itself_in_a_section_that_only_checking_has() -> No
     assert {"checks", "checking"} <= {*checks["classes"]}
     runs = [each for each in checks if isinstance(each, nodes.container)]
     assert len(runs) == 2 and all("It is." in run[0].astext() for run in runs)
+
+
+def test_what_follows_the_story_of_a_chapter_is_a_fold() -> None:
+    for page, is_folded in (("notebooks/01_one", True), ("book/method", False)):
+        section = nodes.section(
+            "", nodes.title("Exercises", "Exercises"), nodes.paragraph("", "Do.")
+        )
+        document = nodes.document(None, None)
+        document += section
+        folding.fold(None, document, page)
+        inside = [child.astext() for child in section.children]
+        assert inside[0] == "Exercises" and "Do." in inside
+        assert (inside[1].startswith('<details class="further"><summary>to go on')) == is_folded
+        assert (inside[-1] == "</details>") == is_folded
