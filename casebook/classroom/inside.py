@@ -217,7 +217,7 @@ def from_shelf(function, job, send):
     connection.greet()
 
     def receive(path, reply):
-        status, body, _ = with_h2.seen(reply)
+        status, body, _ = with_h2.response_parts(reply)
         send(took=[books[path], body.decode() if status == 200 else ""])
 
     function(connection, list(books), receive)

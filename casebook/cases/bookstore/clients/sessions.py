@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import bare_h3
 
 
-class Overarrived:
+class DatagramLog:
     """Sends what the transport would, and keeps what leaves before anything has arrived."""
 
     def __init__(self, connection):
@@ -44,9 +44,9 @@ class Connection(bare_h3.Connection):
     arrived = 0
 
     def connection_made(self, transport):
-        """Put an Overarrived between the connection and its transport."""
+        """Put a DatagramLog between the connection and its transport."""
         super().connection_made(transport)
-        self.overarrived = Overarrived(self)
+        self.datagram_log = DatagramLog(self)
 
     def datagram_received(self, data, address):
         """Count a datagram, and pass it on."""
@@ -74,7 +74,7 @@ async def take_step(spec, step, ticket):
         figures = {"step": step, "wall_s": round(wall_s, 6), "tickets": len(tickets)}
         figures.update(resumed=connection.resumed, early=connection.early)
         figures["body"] = reply.body.decode("utf-8")
-        return figures, tickets[-1], connection.overarrived.datagrams
+        return figures, tickets[-1], connection.datagram_log.datagrams
 
 
 async def visit(spec):
