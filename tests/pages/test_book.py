@@ -259,7 +259,7 @@ def test_a_chapter_whose_turn_is_to_come_has_a_page_that_says_so(scratch: Book) 
     assert "turn has not come" in page(scratch, "two")
     assert "turn has not come" not in page(scratch, "one")
     assert not any(cell.get("outputs") for cell in begun[1].notebook.cells)
-    assert "1 of its 2 chapters have no numbers" in origin_notes.of_the_book(scratch)
+    assert "1 of its 2 chapters have no numbers" in origin_notes.while_written(scratch)
     # An interrupted build goes on from there, and nothing waits when it is done.
     build(scratch.root)
     assert "turn has not come" not in page(scratch, "two") and not scratch.is_waiting(two)
