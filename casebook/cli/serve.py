@@ -35,4 +35,5 @@ def run(options: Namespace) -> None:
         raise UsageError("the bookstore is served over TLS, by one of --engine")
     settings = {"delay_s": options.delay or 0.0, "port": options.port}
     engine = options.engine or "twisted"
-    server.serve(partial(open_store, engine, options.http1_only, **settings))
+    settings["http1_only"] = options.http1_only
+    server.serve(partial(open_store, engine, **settings))

@@ -17,7 +17,7 @@ from sphinx.config import Config
 from sphinx.errors import ExtensionError
 
 from casebook.charts import card
-from casebook.errors import BookFailed
+from casebook.errors import BookFailed, CasebookError
 from casebook.pages import (
     address,
     chapter_scripts,
@@ -117,8 +117,13 @@ def follow_address(app: Sphinx, config: Config) -> None:
         config.html_baseurl = config.ogp_site_url = site
     config.ogp_site_name = config.html_title
     # One picture for all pages, in the place of one each with nothing but words.
+    try:
+        config.ogp_image_alt = card.draw(config.html_title).alt
+    except CasebookError:
+        if site:
+            raise
+        return  # a book of other stacks has no such picture
     config.ogp_image = f"{site}{CARD}"
-    config.ogp_image_alt = card.draw(config.html_title).alt
     config.ogp_custom_meta_tags = [
         f'<meta property="og:image:width" content="{card.WIDTH}">',
         f'<meta property="og:image:height" content="{card.HEIGHT}">',
@@ -216,7 +221,7 @@ def write_scripts(app: Sphinx, exception: Exception | None) -> None:
 
 def draw_card(app: Sphinx, exception: Exception | None) -> None:
     """Draw what is shown when a link to the book is shared."""
-    if exception is None:
+    if exception is None and app.config.ogp_image:
         card.write(Path(app.outdir, CARD), app.config.html_title)
 
 

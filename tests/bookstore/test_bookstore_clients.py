@@ -8,6 +8,7 @@ from bookstore_asking import IDS, needs
 
 from casebook import stacks
 from casebook.cases.bookstore import readers, stock, store, timed_visits, visiting, witnesses
+from casebook.cases.bookstore.visiting import VISITED
 from casebook.errors import MissingInterpreter, UsageError, VisitFailed
 from casebook.laboratory import machine_files, reference
 from casebook.laboratory.decisions import LOOKS, ratio
@@ -236,9 +237,14 @@ def test_in_a_build_a_visit_is_made_once(monkeypatch):
 def test_without_python_37_recorded_visits_stand_in_and_say_so(tmp_path, monkeypatch, request):
     with store.open_store() as running:
         asked = {"clients": "pipes:1", "n": 4, "repeats": 2, "target": running}
+        planned = timed_visits.plan("hyper", n=4, repeats=2)
+        questions = [
+            VISITED.question([stacks.get(visit.reader.stack)], visit.parameters, visit.repeat)
+            for visit in planned
+        ]
         records = [
-            record | {"client": "hyper", "at_once": 100, "order": "asked"}
-            for record in timed_visits.records(**asked)
+            record | {"asked": question, "client": "hyper", "at_once": 100, "order": "asked"}
+            for record, question in zip(timed_visits.records(**asked), questions, strict=True)
         ]
     monkeypatch.setattr(machine_files, "folder", lambda: tmp_path)
     machine_files.save(
