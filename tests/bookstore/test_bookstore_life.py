@@ -106,7 +106,7 @@ def test_serve_prints_where_and_leaves_nothing(engine, number):
     [
         (("--bookstore", "--plain"), "over TLS"),
         (("--bookstore", "--delay", "11"), "0 to 10"),
-        (("--bookstore", "--port", "70000"), "out of range"),
+        (("--bookstore", "--port", "70000"), "choose 0 to 65,535"),
         (("--http1-only",), "--http1-only is for --bookstore"),
         (("--engine", "granian"), "--engine is for --bookstore"),
     ],
