@@ -16,7 +16,7 @@
     };
   }
 
-  function law(way, n, body, trip_s, loss = 0, seed = 0, tls = 1) {
+  function law(way, n, body, trip_s, loss = 0, seed = 0) {
     const lot = drawing(seed), drops = () => loss > 0 && lot() < loss;
     const sender = () => ({may: FIRST, calm: 2 ** 30, most: 2 ** 30});
     /* Some packets at once: seconds until the sender knows what came, and how many did. isLast:
@@ -47,8 +47,7 @@
         took_s += timer_s;
         timer_s *= 2;
       }
-      for (let i = 0; i < tls; i += 1) took_s += flight(its, 1, true)[0];
-      return took_s;
+      return took_s + flight(its, 1, true)[0];
     }
     function send(its, size) {
       let left = Math.ceil(size / PACKET), took_s = 0;

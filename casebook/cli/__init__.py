@@ -19,6 +19,7 @@ from casebook.cli import (
     laptops,
     machine,
     measure,
+    quotes,
     ready,
     record,
     rests,
@@ -33,7 +34,7 @@ from casebook.errors import CasebookError
 #: All commands, in the order of the help.
 COMMANDS = (
     serve, stacks, measure, machine, cluster, grade, course, ready, laptops, whodunit, record,
-    book, timing, rests,
+    book, timing, quotes, rests,
 )  # fmt: skip
 
 #: The system's errors for a disk that takes no more: full, over its quota, read-only, too large.

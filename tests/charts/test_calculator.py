@@ -166,12 +166,11 @@ def tab(browser: Browser, picture, tmp_path: Path, request) -> Iterator[Page]:
 
 def test_the_page_and_python_say_the_same(tab):
     asked = [
-        [way, n, body, trip_s, loss, seed, tls]
+        [way, n, body, trip_s, loss, seed]
         for way in law.WAYS
         for n, body in ((1, 109), (13, 109), (13, 27_000), (200, 3_000))
         for trip_s in (0.002, 0.07)
         for loss, seed in ((0, 0), (0.01, 1), (0.02, 7))
-        for tls in (1, 2)
     ]
     found = tab.evaluate(
         "([ways, asked]) => asked.map(([way, ...how]) => casebookLaw(ways[way], ...how))",

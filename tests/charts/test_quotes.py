@@ -26,16 +26,21 @@ def test_what_is_kept_names_its_release_and_its_licence() -> None:
 
 
 def test_all_that_the_chapters_quoted_is_kept() -> None:
-    """`python -m casebook quotes` keeps it."""
+    """`python -m casebook quotes` keeps it.
+
+    A player shows the lines at which its run waited, and another run may wait at others: of these,
+    what is kept has to be the same.
+    """
     if not EXECUTED:
         pytest.skip("no chapter was executed here")
     notebooks = [nbformat.read(path, as_version=4) for path in EXECUTED]
     now = quotes.gathered(notebooks)
-    assert now["asked"].keys() <= KEPT["asked"].keys()
+    quoted = {key: place for key, place in now["asked"].items() if not key.endswith(".py")}
+    assert quoted and quoted.items() <= KEPT["asked"].items()
     for name, release in now["releases"].items():
         for path, lines in release["files"].items():
-            kept = KEPT["releases"][name]["files"][path]
-            assert {number: kept.get(number) for number in lines} == lines, (name, path)
+            kept = KEPT["releases"].get(name, {"files": {}})["files"].get(path, {})
+            assert all(kept.get(number, line) == line for number, line in lines.items()), path
 
 
 def test_what_is_kept_is_what_the_installed_packages_say() -> None:
