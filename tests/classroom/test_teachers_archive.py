@@ -116,7 +116,7 @@ def test_slides_stop_before_the_solutions_and_outputs_stand_without_folded_code(
     text = archive.slides_of(notebook)
     assert "what was decided" in text and "had = before_the_slow" not in text
     assert "solution-start" not in text and "{admonition}" not in text
-    assert "bookstore.loops.beside" in nbformat.read(NOTEBOOK, as_version=4).cells[4].source
+    assert "bookstore.loops.side_by_side" in nbformat.read(NOTEBOOK, as_version=4).cells[4].source
 
 
 def test_a_title_and_a_finding_do_not_stand_alone():
