@@ -51,8 +51,8 @@ TELLING = {
 }  # fmt: skip
 #: What the audit hook of Python calls the beginning of a process, and a way to another one.
 EVENTS = (
-    "subprocess.Popen", "os.posix_spawn", "os.fork", "os.system", "os.exec", "os.spawn",
-    "pty.spawn", "socket.connect", "socket.sendto", "socket.bind",
+    "subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "os.exec",
+    "os.spawn", "pty.spawn", "socket.connect", "socket.sendto", "socket.bind",
 )  # fmt: skip
 
 #: Statements that only say what code there is: they are always executed, and never kept.
