@@ -697,7 +697,7 @@ def test_no_page_of_the_book_states_what_its_own_finding_denies(
     _, problems = rendering.render(book, chapters, found)
     assert problems == []
 
-    outcomes = {record["id"]: record["outcome"] for record in found.claims}
+    outcomes = {finding.id: finding.outcome for finding in found.findings}
     after = resting.listed(book)
     dependent = [each for each in after if TURNED.keys() & {*each.claims}]
     pages = {each.page: Article(book.html / f"{each.page}.html").text for each in dependent}
