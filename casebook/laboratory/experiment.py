@@ -150,26 +150,28 @@ class Experiment:
         ]
         return in_rounds(variants, 1 if repeats is None else repeats, self.script.stem)
 
-    def answer(self, of: Sequence[Stack], parameters: Asked, repeat: int = 1) -> Measurement | None:
+    def answer(
+        self, targets: Sequence[Stack], parameters: Asked, repeat: int = 1
+    ) -> Measurement | None:
         """Return a stored answer, a new one, or that of another machine.
 
         Parameters:
-            of: the stacks that are needed, in the order in which `ask` takes their environments.
+            targets: the stacks that are needed, in the order of the environments that `ask` takes.
             parameters: what is asked.
             repeat: the number of the round.
 
         Returns None for a later round that no other machine took. Raises as `measure`.
         """
         exactly = range(repeat, repeat + 1)
-        if self.spares(parameters) and (stand_in := self.recorded(of, parameters, exactly)):
+        if self.spares(parameters) and (stand_in := self.recorded(targets, parameters, exactly)):
             return stand_in[0]
-        if missing := self._obstacle(of):
-            if stand_in := self.recorded(of, parameters, exactly):
+        if missing := self._obstacle(targets):
+            if stand_in := self.recorded(targets, parameters, exactly):
                 return stand_in[0]
             if repeat == 1:
                 raise missing
             return None
-        environments_of = [environments.ensure(stack) for stack in of]
+        environments_of = [environments.ensure(stack) for stack in targets]
 
         def measure() -> dict[str, Any]:
             ask: Callable[..., dict[str, Any]] = self.ask or self._ask_script
@@ -178,20 +180,20 @@ class Experiment:
             return {"answer": answer}
 
         if self.is_stored:
-            stored = measurements.stored_or_new(self._key(of, parameters, repeat), measure)
+            stored = measurements.stored_or_new(self._key(targets, parameters, repeat), measure)
         else:
             stored = measurements.new(measure)
-        return _measurement(of, parameters, repeat, stored | {"source": LIVE, "instead": ""})
+        return _measurement(targets, parameters, repeat, stored | {"source": LIVE, "instead": ""})
 
-    def first_answer(self, of: Sequence[Stack], parameters: Asked) -> Measurement:
+    def first_answer(self, targets: Sequence[Stack], parameters: Asked) -> Measurement:
         """Return the answer of the first round, which is never None. Raises as `answer`."""
-        measurement = self.answer(of, parameters)
+        measurement = self.answer(targets, parameters)
         assert measurement is not None
         return measurement
 
     def recorded(
         self,
-        of: Sequence[Stack],
+        targets: Sequence[Stack],
         parameters: Asked,
         repeats: int | range | None = None,
         nearest: Mapping[str, Collection[Any]] | None = None,
@@ -199,7 +201,7 @@ class Experiment:
         """Find what the machine in data/machines/ that is most like this one answered.
 
         Parameters:
-            of: the stacks that were asked.
+            targets: the stacks that were asked.
             parameters: what was asked.
             repeats: how many rounds, or which; None: all that were taken.
             nearest: numbers of which others may stand in: by name, all that are wanted
@@ -212,7 +214,7 @@ class Experiment:
         if nearest is None:
             nearest = {name: [parameters[name]] for name in self.nearest}
         unknown = {name: reference.unknown(name) for name in nearest}
-        question = self.question(of, {**parameters, **unknown}, reference.unknown("repeat"))
+        question = self.question(targets, {**parameters, **unknown}, reference.unknown("repeat"))
         numbers = None if repeats is None else rounds.numbers(repeats)
 
         def stand_in_parameters(values: dict[str, Any]) -> Asked:
@@ -228,7 +230,7 @@ class Experiment:
 
         return [
             _measurement(
-                of,
+                targets,
                 stand_in_parameters(stand_in.values),
                 stand_in.values.get("repeat"),
                 stand_in.answer | {"source": REFERENCE, "instead": stand_in.instead},
@@ -245,12 +247,12 @@ class Experiment:
         several = [figures] if isinstance(figures, dict) else figures
         return [common | figures | measurement.provenance for figures in several]
 
-    def _obstacle(self, of: Sequence[Stack]) -> CasebookError | None:
+    def _obstacle(self, targets: Sequence[Stack]) -> CasebookError | None:
         """Return the error that says what this machine lacks, if it lacks something."""
         lacked = "" if environments.is_another_machine() else self.lacks()
         if lacked:
             return MissingInterpreter(f"{lacked}. No machine in data/machines/ was asked the same.")
-        for stack in of:
+        for stack in targets:
             if not can_run(stack):
                 try:
                     environments.ensure(stack)
@@ -269,16 +271,16 @@ class Experiment:
         """Return what the script is told of chance."""
         return {"lots": lots.seed()} if self.draws(parameters) else {}
 
-    def question(self, of: Sequence[Stack], parameters: Asked, repeat: Any = 1) -> list[Any]:
+    def question(self, targets: Sequence[Stack], parameters: Asked, repeat: Any = 1) -> list[Any]:
         """Return the question as machine files have it."""
-        return measurements.asked_of(self.script, *self._parts(of, parameters, repeat))
+        return measurements.asked_of(self.script, *self._parts(targets, parameters, repeat))
 
-    def _parts(self, of: Sequence[Stack], parameters: Asked, repeat: Any) -> Sequence[Any]:
+    def _parts(self, targets: Sequence[Stack], parameters: Asked, repeat: Any) -> Sequence[Any]:
         if self.form:
-            return self.form(of, dict(parameters), repeat)
-        return self.script.parent.name, *of, dict(parameters), repeat
+            return self.form(targets, dict(parameters), repeat)
+        return self.script.parent.name, *targets, dict(parameters), repeat
 
-    def _key(self, of: Sequence[Stack], parameters: Asked, repeat: int) -> measurements.Key:
+    def _key(self, targets: Sequence[Stack], parameters: Asked, repeat: int) -> measurements.Key:
         files = [dependency for dependency in self.made_of if isinstance(dependency, Path)]
         extras = [dependency for dependency in self.made_of if not isinstance(dependency, Path)]
         extras += [
@@ -288,15 +290,17 @@ class Experiment:
         if self.script.suffix == ".py":
             executed = digests.executed(self.script, self.excluded, self.beside)
         return measurements.key_of(
-            [*executed, *files], *self._parts(of, parameters, repeat), *extras
+            [*executed, *files], *self._parts(targets, parameters, repeat), *extras
         )
 
 
 def _measurement(
-    of: Sequence[Stack], parameters: Asked, repeat: int | None, stored: dict[str, Any]
+    targets: Sequence[Stack], parameters: Asked, repeat: int | None, stored: dict[str, Any]
 ) -> Measurement:
     provenance = {name: stored.get(name) for name in PROVENANCE}
-    return Measurement(tuple(of), parameters, repeat, measurements.answer_in(stored), provenance)
+    return Measurement(
+        tuple(targets), parameters, repeat, measurements.answer_in(stored), provenance
+    )
 
 
 #: An experiment, its stacks (one or several, by name or as they are; or none), its parameters.
@@ -331,14 +335,14 @@ def answers_in_rounds(
     ]
     runnable(
         stack
-        for experiment, of, parameters in chosen
+        for experiment, targets, parameters in chosen
         if not experiment.spares(parameters)
-        for stack in of
+        for stack in targets
     )
     answers = []
     with Progress(len(chosen) * len(numbers), label) as progress:
-        for repeat, (experiment, of, parameters) in in_turns(chosen, numbers):
-            if measurement := experiment.answer(of, parameters, repeat):
+        for repeat, (experiment, targets, parameters) in in_turns(chosen, numbers):
+            if measurement := experiment.answer(targets, parameters, repeat):
                 answers.append((experiment, measurement))
             progress.step()
     return answers
