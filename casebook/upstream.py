@@ -188,10 +188,10 @@ def _at_import(stack: str) -> Outcome:
     return row["at_import"] > 0 and not row["loads"], counts
 
 
-_LOCK, _LOOP = "21_the_lock_around_the_handshake", "22_the_loop_that_loads"
+_LOCK, _LOOP = "11_the_lock_around_the_handshake", "16_the_loop_that_loads"
 _OUT_THERE, _INJECTED = "08_still_out_there", "stage-2-injected-today"
-_BOTH, _HELLO = "14_both_cases_at_once", "15_hello_http2"
-_COSTS, _TIMES = "10_what_one_load_costs", "11_a_time_machine"
+_BOTH, _HELLO = "15_thousands", "18_hello_http2"
+_COSTS, _TIMES = "13_what_one_load_costs", "14_a_time_machine"
 VERDICTS = [
     Verdict(
         "truststore", "lock-one-at-a-time", _LOCK,
@@ -214,7 +214,7 @@ VERDICTS = [
         "2.32.5", "2.34.2", "requests-2.34.2-today", _load_each, before="2.32.4",
     ),
     Verdict(
-        "urllib3", "cure-half-a-cure", "12_the_cure",
+        "urllib3", "cure-half-a-cure", "10_the_cure",
         "certificates are loaded for each connection, into a context that was given",
         "1.26.20", "2.8.0", "half-cured-today", _load_each,
     ),

@@ -87,7 +87,7 @@ NOTE = (
 
 
 def _loading() -> None:
-    """Measure what chapter 10 shows in place of a missing Python, C compiler, valgrind or Linux."""
+    """Measure what chapter 13 shows in place of a missing Python, C compiler, valgrind or Linux."""
     frames = {
         "loads": loading.measure(list(loading.RECORDED), loading.RECORDED, decisions.LOOKS[0]),
         "handshakes": connection_costs.measure(repeats=modes.FULL.repeats),

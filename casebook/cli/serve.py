@@ -11,7 +11,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--port", type=int, default=0, help="default: one that is free")
     add("--plain", action="store_true", help="HTTP instead of HTTPS")
-    add("--bookstore", action="store_true", help="the books of the third part")
+    add("--bookstore", action="store_true", help="the 3,000 books of the bookstore")
     add("--engine", help="of the bookstore: twisted (of today, the default), twisted-16.3, granian")
     add("--http1-only", action="store_true", help="the bookstore without HTTP/2")
     add("--delay", type=float, help="seconds before each book")

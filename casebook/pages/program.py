@@ -171,7 +171,7 @@ def _chapters(verdicts: dict[str, str]) -> str:
     if not matters:
         return (
             "The doctor found nothing ill that it looks for. "
-            "[What to take with you](../notebooks/20_what_to_take.ipynb) is the chapter to read.\n"
+            "[What to take with you](../notebooks/23_what_to_take.ipynb) is the chapter to read.\n"
         )
     lines = []
     for place, (_, _, number, reason) in enumerate(matters, 1):

@@ -301,7 +301,7 @@ def nowhere_a_go(monkeypatch, tmp_path):
 
 
 def test_without_go_a_cell_says_so_in_one_line(nowhere_a_go):
-    notebook = nbformat.read(places.NOTEBOOKS / "24_more_than_one_machine.ipynb", as_version=4)
+    notebook = nbformat.read(places.NOTEBOOKS / "17_more_than_one_machine.ipynb", as_version=4)
     [cell] = [each for each in notebook.cells if each.id == "mo-go-table"]
     names = {"costs": costs, "tables": tables, "parts": {"load_ms": "loads"}}
     *before, last = ast.parse(cell.source).body

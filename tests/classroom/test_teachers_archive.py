@@ -13,7 +13,7 @@ from casebook.classroom import archive, grading, solutions
 from casebook.errors import BookFailed
 from casebook.pages.contents import Book
 
-NOTEBOOK = places.NOTEBOOKS / "18_one_slow_book.ipynb"
+NOTEBOOK = places.NOTEBOOKS / "21_one_slow_book.ipynb"
 
 
 class OneChapter(Book):

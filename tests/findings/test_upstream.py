@@ -260,10 +260,10 @@ def test_chapters_say_of_clients_what_the_rows_say() -> None:
         cells = nbformat.read(places.NOTEBOOKS / f"{chapter}.ipynb", as_version=4).cells
         return re.sub(r"\]\([^)]*\)", "", " ".join(cell.source for cell in cells)).replace("[", "")
 
-    assert f"Neither the standard library nor {silent} speaks it;" in prose("19_http3")
-    assert f"{early} can do it, and leaves the choice to you." in prose("19_http3")
+    assert f"Neither the standard library nor {silent} speaks it;" in prose("22_http3")
+    assert f"{early} can do it, and leaves the choice to you." in prose("22_http3")
     opens = f"{pages.listed(wide[:2])} open the window themselves, and so do "
-    assert opens + f"{pages.listed(wide[2:])};" in prose("17_distance")
+    assert opens + f"{pages.listed(wide[2:])};" in prose("20_distance")
 
 
 @pytest.mark.nightly

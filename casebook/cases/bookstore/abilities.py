@@ -5,7 +5,7 @@
 What a client says first is read by a server of our own: which protocols it offers, how wide it
 opens the windows of HTTP/2, and whether it comes back over QUIC when it is told that it may
 (Alt-Svc, RFC 7838). Whether it speaks HTTP/3 when told so, and sends a request early, are the
-visits of quic.py; how often it loads certificates, those of chapter 14.
+visits of quic.py; how often it loads certificates, those of chapter 15.
 """
 
 import socket

@@ -4,7 +4,7 @@
     [seconds("streams, wide window", n=13, body=27_000, trip_s=0.07, loss=0.01, seed=i)
      for i in range(100)]
 
-The law knows packets and no processor: what a visit takes beyond it is computing. Chapter 17
+The law knows packets and no processor: what a visit takes beyond it is computing. Chapter 20
 derives it, and the calculator of the last chapter of its part draws it: casebook/charts/
 calculator.js says the same once more, and tests/charts/test_calculator.py holds both equal.
 

@@ -31,12 +31,12 @@ CHAPTERS = {
     2: ("02_all_at_once", "All at once"),
     3: ("03_monkeys", "Monkeys"), 7: ("07_cures", "Cures"),
     8: ("08_still_out_there", "Is it still out there?"),
-    10: ("10_what_one_load_costs", "What one load costs"),
-    11: ("11_a_time_machine", "A time machine"), 12: ("12_the_cure", "The cure"),
-    17: ("17_distance", "Distance"),
-    21: ("21_the_lock_around_the_handshake", "The lock around the handshake"),
-    22: ("22_the_loop_that_loads", "The loop that loads"),
-    23: ("23_the_memory_that_nobody_frees", "The memory that nobody frees"),
+    10: ("13_what_one_load_costs", "What one load costs"),
+    11: ("14_a_time_machine", "A time machine"), 12: ("10_the_cure", "The cure"),
+    17: ("20_distance", "Distance"),
+    21: ("11_the_lock_around_the_handshake", "The lock around the handshake"),
+    22: ("16_the_loop_that_loads", "The loop that loads"),
+    23: ("16_the_loop_that_loads", "The memory that nobody frees"),
 }  # fmt: skip
 #: What has a function wait in a real thread, by loop.
 IN_A_THREAD = {
