@@ -262,7 +262,7 @@ class Experiment:
 
     def _ask_script(self, environment: Environment, parameters: Asked) -> dict[str, Any]:
         spec = {**parameters, **self._lots(parameters), **self.tells()}
-        return scripts.ask(
+        return scripts.answer_of(
             environment, self.script, spec, self.within_s,
             variables=dict(self.variables()), beside=self.beside,
         )  # fmt: skip

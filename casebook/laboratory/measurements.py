@@ -33,7 +33,7 @@ ANSWERS = (RunFailed, VisitFailed, ServerFailed)
 FAILED = "failed"
 
 
-def now() -> str:
+def utc_now() -> str:
     """Return the time: UTC, ISO 8601, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -212,7 +212,7 @@ def new(measure: Callable[[], dict[str, Any]], key: str = "", label: str = "") -
         raise NotInFile("its machine file has no answer to this")
     with reservation.shared(), _mark_under_way(), spans.span(spans.MEASUREMENT, label):
         result = conditions.watched(measure)
-    return {"measured_at": now()} | result | {"commit": commit(), "schema": SCHEMA, "key": key}
+    return {"measured_at": utc_now()} | result | {"commit": commit(), "schema": SCHEMA, "key": key}
 
 
 def stored_or_new(key: Key, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -266,7 +266,7 @@ def _measure_and_store(key: Key, measure: Callable[[], dict[str, Any]]) -> dict[
         answer = new(measure, key.name, key.asked[0])
     except ANSWERS as error:
         # For a machine file: a chapter may show the error. Here it is always tried again.
-        failed = {FAILED: [type(error).__name__, str(error)], "measured_at": now()}
+        failed = {FAILED: [type(error).__name__, str(error)], "measured_at": utc_now()}
         save(key.name, failed | {"commit": commit(), "schema": SCHEMA}, key)
         raise
     # Another process may have measured the same meanwhile: the book shows one of the two.

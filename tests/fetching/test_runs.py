@@ -26,7 +26,7 @@ def run_of(stored: dict) -> run_record.Run:
     """The run of a stored answer, in the first round of the stack of this Python."""
     made = dict.fromkeys(experiment.PROVENANCE, "")
     asked = [stacks.get("stage-0")]
-    return run_record.of(experiment.Measurement(asked, ASKED, 1, stored, made))
+    return run_record.from_measurement(experiment.Measurement(asked, ASKED, 1, stored, made))
 
 
 def response(page, status=200, got_page=None):

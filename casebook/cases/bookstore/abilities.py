@@ -211,7 +211,7 @@ def _greet_once(environment: Environment, parameters: Asked) -> dict[str, Any]:
                 "ca_file": files.ca_file,
                 "times": 3,
             }
-            answer = scripts.ask(environment, _SCRIPT, spec, within_s=120)
+            answer = scripts.answer_of(environment, _SCRIPT, spec, within_s=120)
             observations = {"chosen": server.chosen, "datagrams": server.datagrams()}
         return answer | observations | {"greeting": server.greeting.hex()}
 

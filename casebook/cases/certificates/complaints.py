@@ -119,7 +119,7 @@ def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
         full = trust.of_name(trust.BUNDLE, servers.ca_file, servers.folder)
         requests = _requests(complaint, servers, size) * parameters["rounds"]
         spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": requests}
-        return scripts.ask(
+        return scripts.answer_of(
             environment, PROBE, spec, variables=full.variables, beside=[places.PROBES]
         )
 

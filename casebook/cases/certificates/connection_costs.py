@@ -67,7 +67,9 @@ def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
         lab.reset()
         spec = {**parameters, "url": lab.url}
         folders = [places.PROBES]
-        answer = scripts.ask(environment, _SHARED.script, spec, variables=variables, beside=folders)
+        answer = scripts.answer_of(
+            environment, _SHARED.script, spec, variables=variables, beside=folders
+        )
         counters = lab.counters() or {}
     for page, (status, got_page) in enumerate(answer.pop("pages")):
         if (status, got_page) != (200, page):

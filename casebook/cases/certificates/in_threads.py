@@ -65,7 +65,7 @@ def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
     variables = {"MALLOC_ARENA_MAX": str(parameters["arenas"])} if parameters["arenas"] else {}
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         spec = {**parameters, "turns": 1, "file": task.bundle(Path(folder))}
-        return scripts.ask(
+        return scripts.answer_of(
             environment, _THREADS.script, spec, variables=variables, beside=[places.PROBES]
         )
 

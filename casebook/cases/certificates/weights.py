@@ -92,7 +92,7 @@ def _run_probe(environment: Environment, parameters: Asked, each_kib: float = 0)
     task = Task(certificates=parameters["certificates"])
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         spec = {**parameters, "file": task.bundle(Path(folder))}
-        answer = scripts.ask(environment, _WEIGHTS.script, spec, beside=[places.PROBES])
+        answer = scripts.answer_of(environment, _WEIGHTS.script, spec, beside=[places.PROBES])
     return answer | {"certificates": len(task.chosen)}
 
 

@@ -54,7 +54,7 @@ def ask_probe(
         "ca_file": lab.ca_file,
         "gather": (),
     }
-    return scripts.ask_and_listen(
+    return scripts.run_script(
         environment, _FETCH, spec | further, 60 + 3 * n * (delay_s + 0.1),
         advice="Try a smaller n or delay.", variables=variables,
     )  # fmt: skip

@@ -138,7 +138,7 @@ def owner_of(class_: str) -> str:
 
 
 @for_readers
-def look(name: str, steps: Iterable[str] = GEVENT_FIRST, scheme: str = "https") -> Bindings:
+def inspect(name: str, steps: Iterable[str] = GEVENT_FIRST, scheme: str = "https") -> Bindings:
     """Have a stack take some steps, look at the names after each, and read one page.
 
     Parameters:
@@ -170,7 +170,7 @@ def look(name: str, steps: Iterable[str] = GEVENT_FIRST, scheme: str = "https") 
 @for_readers
 def look_at(choices: Choices) -> dict[str, Bindings]:
     """Look at all choices of a figure, in their order. Raises as `look`."""
-    return {label: look(*choice) for label, choice in choices.items()}
+    return {label: inspect(*choice) for label, choice in choices.items()}
 
 
 def record() -> None:

@@ -105,7 +105,7 @@ def _run_program(environment: Environment, parameters: Asked) -> dict[str, Any]:
         spec["client"] = clients.file_of(parameters["client"])
         spec["cure"] = _compiled(environment, folder) if _is_cured(environment.stack) else ""
         began = time.perf_counter()
-        answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
+        answer = scripts.answer_of(environment, PROBE, spec, 60 + n, variables=full.variables)
         wall_s = time.perf_counter() - began
     if answer["ok"] != n:
         raise RunFailed(

@@ -194,7 +194,7 @@ def _ask_probe(
             "SSL_CERT_FILE": str(slow.ca_file),
             "SSL_CERT_DIR": str(slow.folder / "nothing"),
         }
-        answer = scripts.ask(
+        answer = scripts.answer_of(
             environment, probe, spec | {"url": slow.url}, 60 + 3 * n * delay_s,
             variables=variables, beside=[places.PROBES],
         )  # fmt: skip

@@ -273,7 +273,7 @@ def _run(
     environment = environments.ensure(stacks.get(patient.stack))
     with server.start() as lab:
         spec = {"url": lab.url, "ca_file": lab.ca_file, "n": PAGES, "delay_s": delay_s}
-        answer = scripts.ask(
+        answer = scripts.answer_of(
             environment, HERE / patient.script, spec | {"doctor": doctor}, _WITHIN_S,
             called=patient.name, variables={"PATIENT": patient.variant},
         )  # fmt: skip
