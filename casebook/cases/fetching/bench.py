@@ -98,7 +98,7 @@ def fetching(
     unused = [modules for name, modules in _INSTRUMENTS.items() if name != gather]
     return replace(
         observations.OBSERVED if gather else run_record.FETCHES,
-        made_of=(*files, *server.MADE_OF, trusts.dependency()),
+        depends_on=(*files, *server.DEPENDENCIES, trusts.dependency()),
         excluded=frozenset().union(*unused),
         ask=partial(_fetch, target, variables or {}),
         is_stored=target is None,

@@ -146,8 +146,8 @@ _LIMIT = Experiment(SOURCE, run_record.figures, form=_question)
 def _experiment() -> Experiment:
     """Return the experiment that runs the program of this machine's Go."""
     go_version = measurements.Using(GO, digests.tool(GO))
-    files = (Path(__file__), *server.MADE_OF)
-    return replace(_LIMIT, made_of=(*files, go_version, trust.dependency()), ask=_measure)
+    files = (Path(__file__), *server.DEPENDENCIES)
+    return replace(_LIMIT, depends_on=(*files, go_version, trust.dependency()), ask=_measure)
 
 
 def _measure(parameters: Mapping[str, Any]) -> dict[str, Any]:
