@@ -76,7 +76,7 @@ class Experiment:
             raises RunFailed for an answer that is wrong.
         within_s: seconds after which a script that has not answered is ended.
         depends_on: what else makes an answer what it is, files or Using: if it changes, the
-            measurement is made again. Modules beside the script that it imports count by themselves.
+            measurement is made again. Modules beside the script, which it imports, count anyway.
         lacks: says what this machine lacks for it beside stacks, and how to get it; empty where
             nothing.
         tells: gives what the script has to be told beside what was asked, such as where a program
