@@ -25,6 +25,7 @@ HEADERS = {
     "cpu_s": "CPU, s",
     "process_cpu_s": "CPU of the whole process, s",
     "server_cpu_s": "server's CPU, s",
+    "median_s": "median time, s",
     "min_s": "fastest, s",
     "max_s": "slowest, s",
     "tottime_s": "total time, s",
@@ -200,7 +201,8 @@ def table(
     title = escape(caption.title.rstrip("."))
     stop = "" if title.endswith("?") else "."
     figcaption = f'<span class="cb-title" aria-hidden="true">{title}{stop}</span>'
-    figcaption += f" {escape(caption.finding)}" if caption.finding else ""
+    if caption.finding:
+        figcaption += f' <span class="cb-finding">{escape(caption.finding)}</span>'
     if caption.source:
         figcaption += f' <span class="cb-source">{marked(caption.source)}</span>'
     html = (
