@@ -424,7 +424,7 @@ _OVER = Experiment(
     _LINE / "over_quic.py",
     visits._figures,
     within_s=300,
-    made_of=(
+    depends_on=(
         *_SERVING,
         *digests.executed(readers.VISIT),
         *(
@@ -443,7 +443,7 @@ _AGAIN = Experiment(
     _LINE / "again.py",
     _session_figures,
     within_s=300,
-    made_of=(
+    depends_on=(
         *_SERVING,
         *digests.executed(readers.SCRIPTS / "sessions.py"),
         *digests.executed(readers.SCRIPTS / "connects.py"),

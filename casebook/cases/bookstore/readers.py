@@ -186,7 +186,7 @@ def read(
     """
     reader = manner.reader
     run = partial(
-        scripts.ask, environments.ensure(stacks.get(reader.stack)), script, within_s=within_s,
+        scripts.answer_of, environments.ensure(stacks.get(reader.stack)), script, within_s=within_s,
         called=manner.client, advice="Try fewer books.", failed=VisitFailed,
     )  # fmt: skip
     parameters: dict[str, Any] = {"url": store.url, "ca_file": store.ca_file, "ids": ids}

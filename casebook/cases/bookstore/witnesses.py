@@ -23,7 +23,7 @@ from casebook.cases.bookstore.store import stack_of
 from casebook.cases.bookstore.visiting import Host
 from casebook.errors import VisitFailed
 from casebook.laboratory import measurements, rounds
-from casebook.laboratory.experiment import Asked, Experiment, Variant, in_rounds
+from casebook.laboratory.experiment import Experiment, Parameters, Variant, in_rounds
 from casebook.mistakes import for_readers
 from casebook.stacks import commands, digests, environments
 
@@ -119,7 +119,7 @@ def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
         experiment = Experiment(
             Path(__file__),
             lambda _, answer: {name: answer[name] for name in _FIGURES},
-            made_of=(host.depends_on("twisted"), tool),
+            depends_on=(host.depends_on("twisted"), tool),
             ask=partial(_visit, host),
             form=_question,
         )
@@ -136,7 +136,7 @@ def _question(_: Any, parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
     return protocol, parameters | {"repeat": repeat}
 
 
-def _visit(host: Host, parameters: Asked) -> dict[str, Any]:
+def _visit(host: Host, parameters: Parameters) -> dict[str, Any]:
     place = host.store("twisted")
     before_s = place.cpu_s()
     figures = h2load(place, parameters["n"], parameters["protocol"]) or {}

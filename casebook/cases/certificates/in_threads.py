@@ -19,7 +19,7 @@ from casebook.cases.certificates.loading import Task
 from casebook.cases.fetching import trust
 from casebook.errors import RunFailed
 from casebook.laboratory import measurements, scripts
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.mistakes import for_readers
 from casebook.stacks.environments import Environment
 
@@ -60,17 +60,17 @@ def measure(name: str, variants: list[str] | None = None) -> pd.DataFrame:
     return _THREADS.measure(name, chosen.values()).reindex(columns=COLUMNS)
 
 
-def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
+def _run_probe(environment: Environment, parameters: Parameters) -> dict[str, Any]:
     task = Task(certificates=parameters["certificates"])
     variables = {"MALLOC_ARENA_MAX": str(parameters["arenas"])} if parameters["arenas"] else {}
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         spec = {**parameters, "turns": 1, "file": task.bundle(Path(folder))}
-        return scripts.ask(
+        return scripts.answer_of(
             environment, _THREADS.script, spec, variables=variables, beside=[places.PROBES]
         )
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     steps = {step["what"]: step for step in answer["steps"]}
     if list(steps) != STEPS or answer["peak"] != 1:
         raise RunFailed(
@@ -90,7 +90,7 @@ def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
 _THREADS = Experiment(
     Path(__file__).parent / "probes" / "context_threads.py",
     _figures,
-    made_of=(Path(__file__), trust.dependency()),
+    depends_on=(Path(__file__), trust.dependency()),
     lacks=weights.lacks,
     beside=(places.PROBES,),
     ask=_run_probe,

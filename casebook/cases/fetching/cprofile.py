@@ -53,7 +53,7 @@ def overlaps(repeats: int | range = 1) -> pd.DataFrame:
 
 
 def _frame(rows: list[dict]) -> pd.DataFrame:
-    return pd.DataFrame(rows).assign(source=LIVE, measured_at=measurements.now())
+    return pd.DataFrame(rows).assign(source=LIVE, measured_at=measurements.utc_now())
 
 
 def _pythons() -> dict[str, Interpreter]:

@@ -88,7 +88,7 @@ def watch(name: str, n: int = 3, delay_s: float = 1.0, max_blocking_s: float = 0
     with server.start() as lab:
         answer, output = ask_probe(environment, lab, n, delay_s, "grequests", variables=variables)
     run_record.check(name, n, answer)
-    return Watch(name, n, reports_in(output), measurements.now())
+    return Watch(name, n, reports_in(output), measurements.utc_now())
 
 
 def reports_in(output: str) -> list[list[tuple[str, int, str]]]:

@@ -63,4 +63,4 @@ def profile(  # noqa: PLR0913  what a reader may choose
         variables = {"OPENSSL_CONF": configuration.name} if tls else {}
         at_distance = dataclasses.replace(lab, url=url)
         experiment = fetching(stack, client, "profile", at_distance, variables)
-        return observations.of(experiment.first_answer([stack], parameters))
+        return observations.from_measurement(experiment.first_answer([stack], parameters))

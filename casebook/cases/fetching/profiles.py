@@ -195,7 +195,9 @@ def in_rounds(  # noqa: PLR0913  what a reader may choose
     experiment, rows = fetching(stack, client, "profile"), []
     for repeat, delay_s in in_turns(delays_s, repeats):
         round_ = {"n": n, "delay_s": delay_s, "repeat": repeat}
-        observation = observations.of(experiment.first_answer([stack], parameters | round_))
+        observation = observations.from_measurement(
+            experiment.first_answer([stack], parameters | round_)
+        )
         provenance = {
             field: getattr(observation, field) for field in ("source", "measured_at", "key")
         }

@@ -108,7 +108,7 @@ def measure_runs(
     response is wrong, MissingInterpreter if a stack cannot run here.
     """
     chosen = [stacks.get(name) for name in dict.fromkeys(names)]
-    plan = _Plan.of(mode or modes.current(), **parameters)
+    plan = _Plan.from_parameters(mode or modes.current(), **parameters)
     # What is asked for twice, also by two names of the same client, is measured once.
     ways = list(
         dict.fromkeys(
@@ -144,7 +144,7 @@ class _Plan:
     trusts: list[str]
 
     @classmethod
-    def of(cls, mode: modes.Mode, **asked: Any) -> "_Plan":
+    def from_parameters(cls, mode: modes.Mode, **asked: Any) -> "_Plan":
         """Return what was asked for, with the defaults of a mode. Raises UsageError."""
         given = {name: value for name, value in asked.items() if value is not None}
         repeats = rounds.numbers(given.get("repeats", mode.repeats))
@@ -182,7 +182,7 @@ def _runs(
     ]
     label = words.join(dict.fromkeys(client for _, client, *_ in ways))
     return [
-        run_record.of(measurement)
+        run_record.from_measurement(measurement)
         for _, measurement in answers_in_rounds(variants, plan.repeats, label)
     ]
 
@@ -233,7 +233,7 @@ def measure(  # noqa: PLR0913  what a reader may choose
     names = list(dict.fromkeys(as_list(names)))
     asked: dict[str, Any] = {"n": n, "delay_s": delay_s, "repeats": repeats}
     asked |= {"client": client, "scheme": scheme, "trust": trust}
-    runnable_names, plan = runnable(names), _Plan.of(modes.current(), **asked)
+    runnable_names, plan = runnable(names), _Plan.from_parameters(modes.current(), **asked)
     frame = run_record.frame(measure_runs(runnable_names, **asked)).assign(instead="")
     parts = []
     for name in names:
@@ -290,4 +290,4 @@ def observe(  # noqa: PLR0913  what a reader may choose
     if steps is not None:
         stack = replace(stack, steps=tuple(steps))
     experiment = fetching(stack, str(parameters["client"]), kind)
-    return observations.of(experiment.first_answer([stack], parameters))
+    return observations.from_measurement(experiment.first_answer([stack], parameters))

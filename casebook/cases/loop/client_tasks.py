@@ -19,7 +19,7 @@ from casebook.cases.fetching import server, trust
 from casebook.cases.fetching.bench import lab_server
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, rounds
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.laboratory.rounds import as_list
 from casebook.mistakes import check_range, for_readers
 
@@ -111,7 +111,7 @@ def _default_bundle() -> dict[str, str]:
     return trust.of_name(trust.BUNDLE, authority, authority.parent).variables
 
 
-def _check(parameters: Asked, answer: dict[str, Any]) -> None:
+def _check(parameters: Parameters, answer: dict[str, Any]) -> None:
     """Raise RunFailed unless each page is the right one."""
     client = WAYS[parameters["way"]]
     if failed := answer["failed"]:
@@ -123,7 +123,7 @@ def _check(parameters: Asked, answer: dict[str, Any]) -> None:
             raise RunFailed(f"{client}: page {row['page']} came as {reply}. Nothing was recorded.")
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     _check(parameters, answer)
     beats = answer["beats_s"]
     gaps = [later - sooner for sooner, later in pairwise(beats) if later > 0]
@@ -139,7 +139,7 @@ def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _moments(parameters: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _moments(parameters: Parameters, answer: dict[str, Any]) -> list[dict[str, Any]]:
     _check(parameters, answer)
     loads = [{"what": "load"} | load for load in answer["loads"]]
     beats = [
@@ -153,7 +153,7 @@ _CLIENTS = Experiment(
     Path(__file__).parent / "probes" / "clients_on_the_loop.py",
     _figures,
     within_s=300,
-    made_of=(Path(__file__), *server.MADE_OF),  # this file, since it says what is trusted
+    depends_on=(Path(__file__), *server.DEPENDENCIES),  # this file, since it says what is trusted
     tells=lambda: {"url": lab_server().url},
     variables=_default_bundle,
     beside=(places.PROBES,),

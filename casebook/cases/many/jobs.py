@@ -16,7 +16,7 @@ from casebook import places
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.decisions import Question, window
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.mistakes import check_range, for_readers
 
 STACK = "many-today"
@@ -170,7 +170,7 @@ def named(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _figures(parameters: Asked, answer: Mapping[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Parameters, answer: Mapping[str, Any]) -> dict[str, Any]:
     pairs: Iterable[tuple[dict, dict]] = zip(parameters["jobs"], answer["jobs"], strict=True)
     return {
         "figures": [_of_job(job, result) for job, result in pairs],
@@ -216,5 +216,5 @@ CRAWLS = Experiment(
     _PROBES / "crawling.py",
     figures=_figures,
     within_s=3600,
-    made_of=(places.CURE, _PROBES / "crawl.py", _PROBES / "pages_server.py"),
+    depends_on=(places.CURE, _PROBES / "crawl.py", _PROBES / "pages_server.py"),
 )

@@ -23,7 +23,7 @@ from casebook.build import in_build
 from casebook.cases.fetching import analysis, clients, modes, runs, server, trust
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import scripts
-from casebook.laboratory.experiment import Asked, Experiment, can_run
+from casebook.laboratory.experiment import Experiment, Parameters, can_run
 from casebook.mistakes import for_readers
 from casebook.stacks import commands, environments
 
@@ -145,7 +145,7 @@ def _row(patient: Patient) -> dict:
     experiment = Experiment(
         places.DOCTOR,
         _figures,
-        made_of=(HERE, places.PROBES, clients.FOLDER, *server.MADE_OF, trust.dependency()),
+        depends_on=(HERE, places.PROBES, clients.FOLDER, *server.DEPENDENCIES, trust.dependency()),
         ask=lambda *_: _measure_row(patient),
         spares=lambda _: is_spared(patient.name, BY_DAY),
         form=_question,
@@ -165,7 +165,7 @@ def _question(
 
 
 def _figures(
-    parameters: Asked,  # noqa: ARG001 - as an Experiment calls it
+    parameters: Parameters,  # noqa: ARG001 - as an Experiment calls it
     answer: dict[str, Any],
 ) -> dict[str, Any]:
     return {name: answer[name] for name in (*_FIGURES, "stack")}
@@ -273,7 +273,7 @@ def _run(
     environment = environments.ensure(stacks.get(patient.stack))
     with server.start() as lab:
         spec = {"url": lab.url, "ca_file": lab.ca_file, "n": PAGES, "delay_s": delay_s}
-        answer = scripts.ask(
+        answer = scripts.answer_of(
             environment, HERE / patient.script, spec | {"doctor": doctor}, _WITHIN_S,
             called=patient.name, variables={"PATIENT": patient.variant},
         )  # fmt: skip

@@ -201,7 +201,7 @@ def _answered(job: Job, measure: Callable[[Job], dict], *which: str) -> dict:
     experiment = Experiment(
         places.DOCTOR,
         lambda _, answer: {name: answer[name] for name in ("job", *_FIGURES[which])},
-        made_of=(HERE / "jobs" / job.file, COUNTER, *server.MADE_OF),
+        depends_on=(HERE / "jobs" / job.file, COUNTER, *server.DEPENDENCIES),
         ask=lambda *_: measure(job),
         spares=lambda _: is_spared(job.name, BY_DAY),
         form=_question,

@@ -442,7 +442,7 @@ _OVER = Experiment(
     _HERE / "over.py",
     _figures,
     within_s=300,
-    made_of=(
+    depends_on=(
         *digests.executed(opening.SERVING / "twisted_store.py"),
         *digests.executed(readers.VISIT),
         *(
