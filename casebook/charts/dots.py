@@ -22,16 +22,16 @@ from casebook.errors import UsageError
 from casebook.mistakes import for_readers
 
 #: The height of a row in points, and of one more line of dots in it.
-_ROW, _LINE = 33, 16
+_ROW, _LINE = 37, 16
 #: A row needs more room if it has more runs than _MANY, which are fanned out.
-_FANNED_ROW, _MANY = 46, 8
+_FANNED_ROW, _MANY = 48, 8
 #: Its multiples, modulo 1, fill an interval evenly.
 _GOLDEN = 0.618034
 #: Places are given as a share of the width, and as a row.
 _ROWS = ("axes fraction", "data")
 #: In points: from a line of dots up to the lower and to the upper end of the row's name, and from
 #: the last dot to the number of its median.
-_NAME, _BESIDE = (5, 19), 10
+_NAME, _BESIDE = (8, 21), 10
 #: The marks of the first, the second and the third quantity in a row, and in a key.
 MARKERS = {
     "o": '<circle cx="13" cy="8" r="5"/>',
@@ -158,7 +158,7 @@ def drawing(
     numbers = [number for part in parts for column in labels[0] for number in part.rows[column]]
     crowded = max(len(part.rows) for part in parts) > _MANY
     height = (_FANNED_ROW if crowded else _ROW) + _LINE * (len(labels[0]) - 1)
-    top = 22 + 13 * max(0, len(limits) - 1)
+    top = 9 + 13 * len(limits) if limits else 4
     with page.drawing(page.WIDTH, top + height * len(parts) + 34) as figure:
         axes = figure.add_subplot()
         _set_scale(axes, [*numbers, *limits.values()], log)
@@ -169,7 +169,7 @@ def drawing(
         line = _LINE / height
         firsts = [row - line * (len(labels[0]) - 1) / 2 for row in range(len(parts))]
         named = dict(zip(firsts, (part.label for part in parts), strict=True))
-        _draw_limits(axes, limits, named, height)
+        _draw_limits(axes, limits, named)
         for i, (first, part, texts) in enumerate(zip(firsts, parts, labels, strict=True)):
             described = names if i == 0 and len(names) > 1 else [""] * len(names)
             numbered = {c: (texts[c], name) for c, name in zip(texts, described, strict=True)}
@@ -189,15 +189,14 @@ def _set_scale(axes: Axes, values: Sequence[float], log: bool) -> None:
         axes.set_xlim(0, high + ((high - low) * 0.06 or 0.5))
 
 
-def _draw_limits(
-    axes: Axes, limits: Mapping[str, float], named: Mapping[float, str], height: float
-) -> None:
+def _draw_limits(axes: Axes, limits: Mapping[str, float], named: Mapping[float, str]) -> None:
     """Draw dotted uprights with their labels above; none goes through the name of a row.
 
-    named: the place of a row's first line of dots -> its name. height: of a row, in points.
+    named: the place of a row's first line of dots -> its name.
     """
-    lower, upper = (points / height for points in _NAME)
     bottom, top = axes.get_ylim()
+    per_point = (bottom - top) / axes.get_window_extent().height
+    lower, upper = (points * per_point for points in _NAME)
     style: dict = {"color": sentinel("faint"), "linewidth": 1.1, "linestyle": page.DOTTED}
     for i, (text, level) in enumerate(limits.items()):
         x = axes.transData.transform((level, 0))[0] - axes.get_window_extent().x0

@@ -63,9 +63,9 @@ colours.choose(
     {
         "one connection": "urllib3",
         "six connections": "pycurl",
-        "a connection for each": "cured",
+        "a connection for each": "stage-3",
         "streams, own window": "httpx",
-        "streams, wide window": "stage-3",
+        "streams, wide window": "cured",
     },
 )
 colours.choose(
@@ -73,8 +73,8 @@ colours.choose(
     {
         "http.client, 1 connection": "urllib3",
         "http.client, 6 connections": "pycurl",
-        "http.client, 13 connections": "cured",
-        "http.client, 100 connections": "cured",
+        "http.client, 13 connections": "stage-3",
+        "http.client, 100 connections": "stage-3",
         "bare h2, 100 at once": "httpx",
     },
 )
