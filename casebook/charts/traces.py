@@ -78,7 +78,8 @@ def provenance(
     return table(
         Caption(
             caption or f"Who is behind each name, {label}",
-            source=f"{source} ▲ marks a change from one column to the next.".strip(),
+            clause="▲ marks a change from one column to the next.",
+            source=source,
         ),
         ("name", *steps),
         rows,
@@ -148,8 +149,8 @@ def _boxed(caption: str, source: str, lines: Sequence[str]) -> str:
         f'<div class="cb cb-trace" role="group" aria-label="{escape(caption)}">'
         f'{style("trace")}<p><span class="cb-title">{escape(caption)}.</span> '
         f'<span class="cb-source">{marked(source.strip())}</span> '
-        f'<span class="cb-reading">{reading}</span></p>'
-        f'<pre tabindex="0">{"<br>".join(lines)}</pre></div>'
+        f'<span class="cb-clause">{reading}</span></p>'
+        f'<pre tabindex="0">{"".join(lines)}</pre></div>'
     )
 
 
@@ -173,7 +174,7 @@ def _lines(part: pd.DataFrame, blocking_row: int, took_s: float, links) -> list[
     for i, row in zip(part.index, part.itertuples(), strict=True):
         if row.greenlet != greenlet:
             greenlet = row.greenlet
-            lines.append(f'<span class="cb-faint">           greenlet {greenlet}</span>')
+            lines.append(_line(f'<span class="cb-faint">           greenlet {greenlet}</span>', 11))
         arrow = "▶" if i == blocking_row else ("←" if row.event.endswith("return") else " ")
         indent = "  " * (int(row.depth) - shallow)
         text = escape(f"{row.t_s:8.3f} {arrow} {indent}{row.function}  {row.where}".rstrip())
@@ -181,8 +182,13 @@ def _lines(part: pd.DataFrame, blocking_row: int, took_s: float, links) -> list[
             text = f"<mark>{text}  ◀ {words.seconds(took_s)} pass here</mark>"
         if i in links:
             text = f'<a id="{links[i][0]}" href="#{links[i][1]}">{text}</a>'
-        lines.append(text)
+        lines.append(_line(text, 11 + len(indent)))
     return lines
+
+
+def _line(html: str, indent: int) -> str:
+    """Return a line of a trace; where it has to wrap, it goes on at its indent."""
+    return f'<span class="cb-line" style="--indent:{indent}ch">{html}</span>'
 
 
 def _linked(quotation: Listing, row: str, lines: str) -> str:
