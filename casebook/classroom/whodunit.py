@@ -48,8 +48,8 @@ CULPRITS = {
     "injected": "pyOpenSSL was put into urllib3, and blocks the event loop",
     "late": "the monkey patch comes too late, only once the pages are in",
     "order": "the imports are in the wrong order: requests before the monkey patch",
-    "session": "a session is made for each request",
-    "loads": "the certificates are loaded again for each request",
+    "session": "the ledger makes a session for each request",
+    "loads": "the ledger loads its certificates again for each request",
     "http1": "HTTP/1.1 is spoken where HTTP/2 was meant",
     "lock": "a lock is held through each handshake, and threads share it",
     "none": "nobody: the program is all right",
@@ -237,6 +237,8 @@ that may serve as evidence are made, counted by the server, and kept under an id
     .venv/bin/python -m casebook whodunit run FOLDER pages --n 10
     .venv/bin/python -m casebook whodunit run FOLDER pages --n 10 --scheme http
 
+`--n` is {FEWEST} to {MOST} pages. The shelf is asked over https alone.
+
 Then accuse, with the ids of the runs that show it:
 
     .venv/bin/python -m casebook whodunit answer FOLDER --culprit WHO --evidence ID ID
@@ -246,8 +248,8 @@ teacher's, or your own if you play alone (a case without a secret).
 
     .venv/bin/python -m casebook whodunit mark FOLDER
 
-"Because" needs a run in which the cause, or what it works on, is taken away. Who acquits
-everybody shows all four departments healthy. Runs are made again when the class is marked.
+"Because" needs a run in which the cause, or what it works on, is taken away. If you
+acquit everybody, show all four departments healthy, over https. Runs are made again when the class is marked.
 """
 
 
