@@ -206,7 +206,8 @@ def table(
     stop = "" if title.endswith("?") else "."
     figcaption = f'<span class="cb-title" aria-hidden="true">{title}{stop}</span>'
     figcaption += f' <span class="cb-clause">{escape(caption.clause)}</span>' * bool(caption.clause)
-    figcaption += f" {escape(caption.finding)}" if caption.finding else ""
+    if caption.finding:
+        figcaption += f' <span class="cb-finding">{escape(caption.finding)}</span>'
     if caption.source:
         figcaption += f' <span class="cb-source">{marked(caption.source)}</span>'
     html = (
