@@ -449,7 +449,7 @@ def main(arguments: list[str]) -> int:
             print(f"{verdict.package} {reply['version']}: {reply['counts']}", file=sys.stderr)
     today = clients()
     as_expected &= today == pages.load(places.ROOT).get("clients", [])
-    record = {"asked": measurements.now()[:10], "verdicts": rows, "clients": today}
+    record = {"asked": measurements.utc_now()[:10], "verdicts": rows, "clients": today}
     if keep:
         content = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
         (places.ROOT / pages.KEPT).write_text(content, encoding="utf-8")

@@ -171,7 +171,7 @@ def record(only: list[str] | None = None) -> None:
     for name in chosen:
         if name not in (near_limit.GO, *APART):
             stacks.get(name)  # refuses a name that is none, before anything is measured
-    began = measurements.now()
+    began = measurements.utc_now()
     _measure(chosen)
     new = machine_files.of_this_machine()
     answers = [answer for answer in new.answers if answer.get("measured_at", "") >= began]

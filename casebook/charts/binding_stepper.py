@@ -76,8 +76,8 @@ def bindings(
 ) -> Chart:
     """Draw what some names stand for after each line, and the layers that one read goes through.
 
-    runs: label of a choice -> what one process showed (casebook.cases.fetching.bindings.look). All
-    have the same rows, so that a choice moves nothing but arrows.
+    runs: label of a choice -> what one process showed (casebook.cases.fetching.bindings.inspect).
+    All have the same rows, so that a choice moves nothing but arrows.
     """
     board = _Board(list(runs.values()))
     panels = [_Run(label, bindings, board) for label, bindings in runs.items()]

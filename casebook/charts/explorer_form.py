@@ -122,7 +122,7 @@ def _run(run: case.Timeline) -> dict[str, Any]:
         "beats": run.heartbeats_ms,
         "wall": round(1000 * run.wall_s, 1),
         "verdict": run.verdict,
-        "most": run.most,
+        "most": run.peak_waiting,
         "origin": origin,
         "says": run.published,
     }

@@ -25,6 +25,7 @@ HEADERS = {
     "cpu_s": "CPU, s",
     "process_cpu_s": "CPU of the whole process, s",
     "server_cpu_s": "server's CPU, s",
+    "median_s": "median time, s",
     "min_s": "fastest, s",
     "max_s": "slowest, s",
     "tottime_s": "total time, s",
@@ -205,7 +206,8 @@ def table(
     title = escape(caption.title.rstrip("."))
     stop = "" if title.endswith("?") else "."
     figcaption = f'<span class="cb-title" aria-hidden="true">{title}{stop}</span>'
-    figcaption += f' <span class="cb-clause">{escape(caption.clause)}</span>' * bool(caption.clause)
+    if caption.clause:
+        figcaption += f' <span class="cb-clause">{escape(caption.clause)}</span>'
     if caption.finding:
         figcaption += f' <span class="cb-finding">{escape(caption.finding)}</span>'
     if caption.source:

@@ -14,7 +14,7 @@ from casebook.charts.series import columns
 from casebook.charts.tables import Table, code, plain, table
 from casebook.colours import style
 from casebook.errors import UsageError
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 
 #: The probe's number for gevent's hub, in whose pauses everybody waits.
 _HUB = -1
@@ -120,6 +120,8 @@ def trace(
     went through, as `listings.source` quotes them; they stand above it, each linked with its row.
     Raises UsageError if nothing matches, or a quotation has no row.
     """
+    check_range("before", before, 0, 10_000)
+    check_range("after", after, 0, 10_000)
     frame, label, source = _unpack(observation)
     columns(frame, "t_s", "greenlet", "depth", "function", "file", "line", "event")
     frame = frame.reset_index(drop=True)

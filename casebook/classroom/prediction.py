@@ -84,7 +84,7 @@ def remember(submission: Path, entered: Any) -> dict[str, Any] | None:
         return {"prediction": stored["prediction"], "at": str(stored["at"])}
     if entered is None:
         return None
-    first = {"prediction": entered, "at": measurements.now()}
+    first = {"prediction": entered, "at": measurements.utc_now()}
     with contextlib.suppress(OSError):  # handed in, and in a folder that may only be read
         path.write_text(json.dumps(first) + "\n", encoding="utf-8")
     return first

@@ -39,7 +39,7 @@ class Own:
     names: tuple[str, ...]
 
     @classmethod
-    def here(cls) -> "Own":
+    def of_this_machine(cls) -> "Own":
         """Return that of this machine and of who uses it."""
         folders = (str(places.ROOT), str(places.LOCAL), tempfile.gettempdir())
         names = [socket.gethostname(), platform.node()]

@@ -28,7 +28,7 @@ from casebook.stacks.environments import Environment
 from casebook.words import LIVE, REFERENCE
 
 #: What is asked of the script, by name, in values that JSON knows.
-Asked = Mapping[str, Any]
+Parameters = Mapping[str, Any]
 
 #: What each row of an experiment says of how its answer came about.
 PROVENANCE = ("source", "instead", "measured_at", *measurements.COLUMNS)
@@ -47,7 +47,7 @@ class Measurement:
     """
 
     stacks: tuple[Stack, ...]
-    parameters: Asked
+    parameters: Parameters
     repeat: int | None
     answer: dict[str, Any]
     provenance: dict[str, Any]
@@ -57,11 +57,11 @@ def _no_text() -> str:
     return ""
 
 
-def _no_values() -> Asked:
+def _no_values() -> Parameters:
     return {}
 
 
-def never(_parameters: Asked) -> bool:
+def never(_parameters: Parameters) -> bool:
     """Say no, whatever is asked."""
     return False
 
@@ -75,8 +75,8 @@ class Experiment:
         figures: from what was asked and the answer to the columns of a row, or of several; it
             raises RunFailed for an answer that is wrong.
         within_s: seconds after which a script that has not answered is ended.
-        made_of: what else makes an answer what it is, files or Using: a measurement is made again
-            when it has changed. Modules beside the script that it imports count by themselves.
+        depends_on: what else makes an answer what it is, files or Using: if it changes, the
+            measurement is made again. Modules beside the script, which it imports, count anyway.
         lacks: says what this machine lacks for it beside stacks, and how to get it; empty where
             nothing.
         tells: gives what the script has to be told beside what was asked, such as where a program
@@ -88,7 +88,7 @@ class Experiment:
             beside it. From the environments of the stacks and what is asked to the answer, of which
             it keeps what `figures` needs, in values that JSON knows; it raises RunFailed where what
             it does not keep is wrong. The script, how it is run (within_s, tells, variables) and
-            which files say so (made_of) are then its own affair.
+            which files say so (depends_on) are then its own affair.
         draws: says of a question whether the script leaves something to chance. Then it is told
             the seed of this build (`lots`, laboratory/lots.py), which is no part of the question:
             another build is another sample. With another seed it is measured again.
@@ -104,16 +104,16 @@ class Experiment:
     """
 
     script: Path
-    figures: Callable[[Asked, dict[str, Any]], dict[str, Any] | list[dict[str, Any]]]
+    figures: Callable[[Parameters, dict[str, Any]], dict[str, Any] | list[dict[str, Any]]]
     within_s: float = 60
-    made_of: tuple[Path | measurements.Using, ...] = ()
+    depends_on: tuple[Path | measurements.Using, ...] = ()
     lacks: Callable[[], str] = _no_text
-    tells: Callable[[], Asked] = _no_values
+    tells: Callable[[], Parameters] = _no_values
     variables: Callable[[], Mapping[str, str]] = _no_values
     beside: tuple[Path, ...] = ()
     ask: Callable[..., dict[str, Any]] | None = None
-    draws: Callable[[Asked], bool] = never
-    spares: Callable[[Asked], bool] = never
+    draws: Callable[[Parameters], bool] = never
+    spares: Callable[[Parameters], bool] = never
     nearest: tuple[str, ...] = ()
     form: Callable[[Sequence[Any], dict[str, Any], Any], Sequence[Any]] | None = None
     excluded: frozenset[str] = frozenset()
@@ -123,7 +123,7 @@ class Experiment:
     def measure(
         self,
         names: str | Iterable[str],
-        asked: Iterable[Asked] = ({},),
+        asked: Iterable[Parameters] = ({},),
         repeats: int | range | None = None,
     ) -> pd.DataFrame:
         """Ask each stack each question, in turns.
@@ -151,7 +151,7 @@ class Experiment:
         return in_rounds(variants, 1 if repeats is None else repeats, self.script.stem)
 
     def answer(
-        self, targets: Sequence[Stack], parameters: Asked, repeat: int = 1
+        self, targets: Sequence[Stack], parameters: Parameters, repeat: int = 1
     ) -> Measurement | None:
         """Return a stored answer, a new one, or that of another machine.
 
@@ -185,7 +185,7 @@ class Experiment:
             stored = measurements.new(measure)
         return _measurement(targets, parameters, repeat, stored | {"source": LIVE, "instead": ""})
 
-    def first_answer(self, targets: Sequence[Stack], parameters: Asked) -> Measurement:
+    def first_answer(self, targets: Sequence[Stack], parameters: Parameters) -> Measurement:
         """Return the answer of the first round, which is never None. Raises as `answer`."""
         measurement = self.answer(targets, parameters)
         assert measurement is not None
@@ -194,7 +194,7 @@ class Experiment:
     def recorded(
         self,
         targets: Sequence[Stack],
-        parameters: Asked,
+        parameters: Parameters,
         repeats: int | range | None = None,
         nearest: Mapping[str, Collection[Any]] | None = None,
     ) -> list[Measurement]:
@@ -217,7 +217,7 @@ class Experiment:
         question = self.question(targets, {**parameters, **unknown}, reference.unknown("repeat"))
         numbers = None if repeats is None else rounds.numbers(repeats)
 
-        def stand_in_parameters(values: dict[str, Any]) -> Asked:
+        def stand_in_parameters(values: dict[str, Any]) -> Parameters:
             return {**parameters, **{name: values[name] for name in nearest}}
 
         def is_answer(values: dict[str, Any], answer: dict[str, Any]) -> bool:
@@ -260,29 +260,35 @@ class Experiment:
                     return error
         return None
 
-    def _ask_script(self, environment: Environment, parameters: Asked) -> dict[str, Any]:
+    def _ask_script(self, environment: Environment, parameters: Parameters) -> dict[str, Any]:
         spec = {**parameters, **self._lots(parameters), **self.tells()}
-        return scripts.ask(
+        return scripts.answer_of(
             environment, self.script, spec, self.within_s,
             variables=dict(self.variables()), beside=self.beside,
         )  # fmt: skip
 
-    def _lots(self, parameters: Asked) -> Asked:
+    def _lots(self, parameters: Parameters) -> Parameters:
         """Return what the script is told of chance."""
         return {"lots": lots.seed()} if self.draws(parameters) else {}
 
-    def question(self, targets: Sequence[Stack], parameters: Asked, repeat: Any = 1) -> list[Any]:
+    def question(
+        self, targets: Sequence[Stack], parameters: Parameters, repeat: Any = 1
+    ) -> list[Any]:
         """Return the question as machine files have it."""
         return measurements.asked_of(self.script, *self._parts(targets, parameters, repeat))
 
-    def _parts(self, targets: Sequence[Stack], parameters: Asked, repeat: Any) -> Sequence[Any]:
+    def _parts(
+        self, targets: Sequence[Stack], parameters: Parameters, repeat: Any
+    ) -> Sequence[Any]:
         if self.form:
             return self.form(targets, dict(parameters), repeat)
         return self.script.parent.name, *targets, dict(parameters), repeat
 
-    def _key(self, targets: Sequence[Stack], parameters: Asked, repeat: int) -> measurements.Key:
-        files = [dependency for dependency in self.made_of if isinstance(dependency, Path)]
-        extras = [dependency for dependency in self.made_of if not isinstance(dependency, Path)]
+    def _key(
+        self, targets: Sequence[Stack], parameters: Parameters, repeat: int
+    ) -> measurements.Key:
+        files = [dependency for dependency in self.depends_on if isinstance(dependency, Path)]
+        extras = [dependency for dependency in self.depends_on if not isinstance(dependency, Path)]
         extras += [
             measurements.Using(name, value) for name, value in self._lots(parameters).items()
         ]
@@ -295,7 +301,7 @@ class Experiment:
 
 
 def _measurement(
-    targets: Sequence[Stack], parameters: Asked, repeat: int | None, stored: dict[str, Any]
+    targets: Sequence[Stack], parameters: Parameters, repeat: int | None, stored: dict[str, Any]
 ) -> Measurement:
     provenance = {name: stored.get(name) for name in PROVENANCE}
     return Measurement(
@@ -304,7 +310,7 @@ def _measurement(
 
 
 #: An experiment, its stacks (one or several, by name or as they are; or none), its parameters.
-Variant = tuple[Experiment, str | Sequence[str | Stack], Asked]
+Variant = tuple[Experiment, str | Sequence[str | Stack], Parameters]
 
 
 def in_rounds(variants: Collection[Variant], repeats: int | range, label: str) -> pd.DataFrame:

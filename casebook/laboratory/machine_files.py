@@ -207,7 +207,7 @@ def steadiness(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
     units = [answer["unit_ms"] for answer in answers if is_number(answer.get("unit_ms"))]
     stolen = [answer["steal_s"] for answer in answers if is_number(answer.get("steal_s"))]
     moments = sorted(answer["measured_at"] for answer in answers if answer.get("measured_at"))
-    summary: dict[str, Any] = {"saved_at": measurements.now()}
+    summary: dict[str, Any] = {"saved_at": measurements.utc_now()}
     if moments:
         summary |= {"measured_from": moments[0], "measured_to": moments[-1]}
     if len(units) > 1:
@@ -235,7 +235,7 @@ def save(machine: Machine, path: Path) -> int:
     lines = [head, *({"finding": finding} for finding in machine.findings.values())]
     lines += ({"chapter": chapter} for chapter in machine.chapters.values())
     lines += ({"answer": answer} for answer in machine.answers)
-    identity = Own.here()
+    identity = Own.of_this_machine()
     text = "".join(f"{json.dumps(identity.cleaned(line), sort_keys=True)}\n" for line in lines)
     for number, line in enumerate(text.splitlines(), 1):
         if leak := identity.leak(line):

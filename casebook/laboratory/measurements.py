@@ -33,7 +33,7 @@ ANSWERS = (RunFailed, VisitFailed, ServerFailed)
 FAILED = "failed"
 
 
-def now() -> str:
+def utc_now() -> str:
     """Return the time: UTC, ISO 8601, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -93,12 +93,12 @@ class Key:
         name: in the store: a digest of all that the answer depends on.
         asked: the question, as JSON: the first file that is executed, the names of stacks with
             their steps, and the other values. It is the same on every machine.
-        made_of: name -> digest of everything else that the answer depends on.
+        depends_on: name -> digest of everything else that the answer depends on.
     """
 
     name: str
     asked: list[Any] = field(compare=False)
-    made_of: dict[str, str] = field(compare=False)
+    depends_on: dict[str, str] = field(compare=False)
 
     @property
     def question(self) -> str:
@@ -145,20 +145,20 @@ def key_of(made_by: Iterable[Path], *values: Any) -> Key:
         question = asked_of(first, *values)
         return Key(digests.digest(question), question, {})
     files = [first, *further, *digests.files(scripts, commands)]
-    made_of = {_package_path(path): digests.digest(path) for path in files}
+    depends_on = {_package_path(path): digests.digest(path) for path in files}
     parts: list[Any] = []
     for value in values:
         if isinstance(value, Stack):
             holds, declared = environments.fingerprint(value), environments.declared(value)
-            made_of[f"the environment of {value.name}"] = holds
-            made_of[f"the variables of {value.name}"] = digests.digest(declared)
+            depends_on[f"the environment of {value.name}"] = holds
+            depends_on[f"the variables of {value.name}"] = digests.digest(declared)
             parts.append([value.name, value.steps, value.patch, holds, declared])
         elif isinstance(value, Using):
-            made_of[value.name] = digests.digest(value.digestible())
+            depends_on[value.name] = digests.digest(value.digestible())
             parts.append(value.digestible())
         else:
             parts.append(value)
-    return Key(digests.digest(SCHEMA, files, parts), asked_of(first, *values), made_of)
+    return Key(digests.digest(SCHEMA, files, parts), asked_of(first, *values), depends_on)
 
 
 def asked_of(first: Path, *values: Any) -> list[Any]:
@@ -212,7 +212,7 @@ def new(measure: Callable[[], dict[str, Any]], key: str = "", label: str = "") -
         raise NotInFile("its machine file has no answer to this")
     with reservation.shared(), _mark_under_way(), spans.span(spans.MEASUREMENT, label):
         result = conditions.watched(measure)
-    return {"measured_at": now()} | result | {"commit": commit(), "schema": SCHEMA, "key": key}
+    return {"measured_at": utc_now()} | result | {"commit": commit(), "schema": SCHEMA, "key": key}
 
 
 def stored_or_new(key: Key, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -266,7 +266,7 @@ def _measure_and_store(key: Key, measure: Callable[[], dict[str, Any]]) -> dict[
         answer = new(measure, key.name, key.asked[0])
     except ANSWERS as error:
         # For a machine file: a chapter may show the error. Here it is always tried again.
-        failed = {FAILED: [type(error).__name__, str(error)], "measured_at": now()}
+        failed = {FAILED: [type(error).__name__, str(error)], "measured_at": utc_now()}
         save(key.name, failed | {"commit": commit(), "schema": SCHEMA}, key)
         raise
     # Another process may have measured the same meanwhile: the book shows one of the two.
@@ -293,13 +293,13 @@ def changed_since(key: Key) -> list[str]:
         previous = json.loads(_note_of(key).read_text())
     except (OSError, ValueError):
         return []
-    names = previous.keys() | key.made_of.keys()
-    return sorted(name for name in names if previous.get(name) != key.made_of.get(name))
+    names = previous.keys() | key.depends_on.keys()
+    return sorted(name for name in names if previous.get(name) != key.depends_on.get(name))
 
 
 def _note_of(key: Key) -> Path:
     """Return the file that says what the newest answer to a question was made of."""
-    return places.RUNS / "made_of" / f"{key.question}.json"
+    return places.RUNS / "depends_on" / f"{key.question}.json"
 
 
 def answer_in(stored: dict[str, Any]) -> dict[str, Any]:
@@ -345,7 +345,7 @@ def save(name: str, value: dict[str, Any], key: Key | None = None) -> None:
     """
     _write(places.RUNS / f"{name}.json", value | ({"asked": key.asked} if key else {}))
     if key:
-        _write(_note_of(key), key.made_of)
+        _write(_note_of(key), key.depends_on)
 
 
 def _write(path: Path, value: dict[str, Any]) -> None:

@@ -58,7 +58,7 @@ class Progress:
         else:
             self._bar.set_description(line)
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         """Print a line above the bar, or on standard error if there is no bar."""
         tqdm.write(line, file=sys.stderr)
 

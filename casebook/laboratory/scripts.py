@@ -11,18 +11,18 @@ from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
 
 
-def ask(
+def answer_of(
     environment: Environment,
     script: Path,
     spec: dict[str, Any],
     within_s: float = 300,
     **options: Any,
 ) -> dict[str, Any]:
-    """Run a script as `ask_and_listen` does, and return its answer alone."""
-    return ask_and_listen(environment, script, spec, within_s, **options)[0]
+    """Run a script as `run_script` does, and return its answer alone."""
+    return run_script(environment, script, spec, within_s, **options)[0]
 
 
-def ask_and_listen(  # noqa: PLR0913  options of a run, most given by name
+def run_script(  # noqa: PLR0913  options of a run, most given by name
     environment: Environment,
     script: Path,
     spec: dict[str, Any],

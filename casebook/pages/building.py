@@ -241,7 +241,7 @@ def _prepare(chosen: Collection[Path]) -> None:
         return
     with Progress(len(todo), "making environments", "environment") as progress:
         try:
-            environments.ensure_all(todo, progress.say, progress.step)
+            environments.ensure_all(todo, progress.print_line, progress.step)
         except CasebookError as error:
             # The chapters that need it will say so; the others can go on.
             print(f"casebook: {error}", file=sys.stderr, flush=True)

@@ -272,7 +272,7 @@ class Keeping(_Statements):
         if self._has_shown:  # it is executed again, with the names of those before it
             answer = {"shown": True}
         answer["asked"] = question
-        provenance = {"measured_at": measurements.now(), "commit": measurements.commit()}
+        provenance = {"measured_at": measurements.utc_now(), "commit": measurements.commit()}
         measurements.save(
             digests.digest(question), answer | provenance | {"schema": measurements.SCHEMA}
         )

@@ -108,7 +108,7 @@ def executed(
     Parameters:
         script: the file that is run.
         excluded: names of modules that this kind of run does not execute.
-        beside: further folders whose modules it may import, as of `scripts.ask`.
+        beside: further folders whose modules it may import, as of `scripts.answer_of`.
     """
     folders = (script.parent, *beside)
     files = (file.stat() for folder in folders for file in sorted(folder.glob("*.py")))

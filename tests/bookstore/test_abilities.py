@@ -59,6 +59,6 @@ def test_a_datagram_of_quic_is_seen_where_the_client_sends_one(client: str, tmp_
     with abilities._Greeted(made, readers.H1) as server:
         url = f"https://127.0.0.1:{server.port}/"
         asked = {"client": client, "url": url, "ca_file": made.ca_file, "times": 2}
-        answer = scripts.ask(environment, abilities._SCRIPT, asked)
+        answer = scripts.answer_of(environment, abilities._SCRIPT, asked)
         assert answer["requests"] > 0
         assert (server.datagrams() > 0) is (client == "niquests")

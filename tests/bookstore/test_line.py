@@ -466,7 +466,7 @@ def test_only_visits_that_wait_as_much_as_the_control_are_made_together(asked, w
 def test_visits_on_lines_of_their_own_are_made_at_the_same_time(monkeypatch):
     here.environment(visits.STACK)
     feasibility.line_capacity()
-    together, run = threading.Barrier(3), scripts.ask
+    together, run = threading.Barrier(3), scripts.answer_of
 
     def ask(*asked, **more):
         together.wait(120)  # breaks unless three are here at the same time

@@ -114,7 +114,7 @@ def test_a_strangers_certificate_is_refused(stack, way):
         spec = {"way": way, "url": stranger.url, "n": 4, "look_after_s": None}
         trusts = {"SSL_CERT_FILE": str(known.ca_file), "SSL_CERT_DIR": str(known.folder)}
         beside = [places.PROBES]
-        answer = scripts.ask(
+        answer = scripts.answer_of(
             environment(stack), shared_contexts.PROBE, spec, variables=trusts, beside=beside
         )
         with pytest.raises(RunFailed, match="SSLCertVerificationError"):

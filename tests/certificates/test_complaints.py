@@ -90,13 +90,19 @@ def test_a_host_that_is_not_there_makes_no_rows():
         gone, bundle = at.urls[0], str(at.ca_file)
         spec = {"steps": ["requests"], "bundle": bundle, "asks": []}
         environment = environments.ensure(stacks.get(STOCK))
-        assert len(scripts.ask(environment, complaints.PROBE, spec, beside=[PROBES])["rows"]) == 1
+        assert (
+            len(scripts.answer_of(environment, complaints.PROBE, spec, beside=[PROBES])["rows"])
+            == 1
+        )
         ask = {"what": "it", "url": gone, "session": None, "via": None, "cert": None, "drop": None}
         spec["asks"] = [ask]
-        assert len(scripts.ask(environment, complaints.PROBE, spec, beside=[PROBES])["rows"]) == 2
+        assert (
+            len(scripts.answer_of(environment, complaints.PROBE, spec, beside=[PROBES])["rows"])
+            == 2
+        )
         spec["asks"] = [ask | {"url": "https://127.0.0.1:1"}]
         with pytest.raises(RunFailed, match="ConnectionError"):
-            scripts.ask(environment, complaints.PROBE, spec, beside=[PROBES])
+            scripts.answer_of(environment, complaints.PROBE, spec, beside=[PROBES])
     with pytest.raises(OSError):
         socket.create_connection((urlsplit(gone).hostname, urlsplit(gone).port), timeout=5)
 

@@ -238,7 +238,7 @@ def test_a_load_that_fails_is_no_measurement(tmp_path):
     task = {"way": "file", "bundle": str(empty), "loads": 4, "threads": 2, "processes": 1}
     spec = {"library": "ssl", "nowhere": "nothing", "tasks": [task | {"watched": False}]}
     with pytest.raises(RunFailed, match="no certificate or crl found"):
-        scripts.ask(environment, loading._PROBE, spec, beside=[places.PROBES])
+        scripts.answer_of(environment, loading._PROBE, spec, beside=[places.PROBES])
 
 
 def test_a_context_that_has_not_all_certificates_is_no_measurement(tmp_path):
@@ -246,7 +246,7 @@ def test_a_context_that_has_not_all_certificates_is_no_measurement(tmp_path):
     task = asdict(Task(certificates=3, loads=1)) | {"bundle": Task(certificates=2).bundle(tmp_path)}
     spec = {"library": "ssl", "nowhere": "nothing", "tasks": [task | {"holds": 3}]}
     with pytest.raises(RunFailed, match="2 certificates were loaded, not 3"):
-        scripts.ask(environment, loading._PROBE, spec, beside=[places.PROBES])
+        scripts.answer_of(environment, loading._PROBE, spec, beside=[places.PROBES])
 
 
 def test_a_build_takes_what_was_measured_and_a_reader_measures_anew(monkeypatch):

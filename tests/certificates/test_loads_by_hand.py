@@ -106,20 +106,20 @@ def test_each_task_has_the_bundle_that_it_asks_for(tmp_path):
 
 def test_what_is_preloaded_is_part_of_what_made_an_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(digests, "tool", lambda name: f"{name} 1.0")
-    made_of = {
+    depends_on = {
         preload: loading._process("stage-1-today", [Task(preload=preload)], preload, tmp_path)[0]
         for preload in loading.PRELOADS
     }
     files = {
-        preload: {part.name for part in experiment.made_of if isinstance(part, Path)}
-        for preload, experiment in made_of.items()
+        preload: {part.name for part in experiment.depends_on if isinstance(part, Path)}
+        for preload, experiment in depends_on.items()
     }
     assert files[""] == {"loading.py"}
     assert files[loading.APART] == {"loading.py", "locks_apart.c"}
     assert files[loading.COUNTER] == {"loading.py", "rwlocks.c"}
     tools = {
-        preload: {part.name for part in experiment.made_of if not isinstance(part, Path)}
-        for preload, experiment in made_of.items()
+        preload: {part.name for part in experiment.depends_on if not isinstance(part, Path)}
+        for preload, experiment in depends_on.items()
     }
     assert tools[""] == {"certifi's certificates"}
     assert tools[loading.COUNTER] == {"certifi's certificates", "cc"}
@@ -243,7 +243,7 @@ def test_instructions_are_counted_in_full_mode_and_when_they_are_recorded(monkey
     assert counting.spares({}) and not replace(counting, spares=never).spares({})
     monkeypatch.setattr(modes, "current", lambda: modes.FULL)
     assert not counting.spares({})
-    assert {part.name for part in counting.made_of} == {
+    assert {part.name for part in counting.depends_on} == {
         "counts.py", "valgrind", "certifi's certificates",
     }  # fmt: skip
 

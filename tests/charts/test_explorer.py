@@ -112,9 +112,9 @@ def test_what_can_be_chosen_is_what_there_is_and_all_else_has_a_reason(shown):
 def test_a_timeline_says_its_verdict_and_what_was_published_of_it():
     by = {(each.python, each.parts): each for each in case.COMBINATIONS}
     slow = timeline(by["2.7", ("pyopenssl",)], "https", 10)
-    assert (slow.verdict, slow.most, slow.published) == ("serial", 1, "slow")
+    assert (slow.verdict, slow.peak_waiting, slow.published) == ("serial", 1, "slow")
     fast = timeline(by["2.7", ()], "https", 10)
-    assert (fast.verdict, fast.most, fast.published) == ("concurrent", 10, "fast")
+    assert (fast.verdict, fast.peak_waiting, fast.published) == ("concurrent", 10, "fast")
     assert timeline(by["2.7", ()], "http", 10).published == ""
     assert timeline(by["2.7", ()], "https", 30).published == ""
     assert timeline(by["today", ()], "https", 10).published == ""
@@ -158,8 +158,8 @@ def test_timelines_are_measured_with_the_steps_of_their_combination():
     assert unused.stack == injected.stack
     seen = case.measure([(unused, "https", 3), (injected, "http", 3), (injected, "https", 3)])
     found = {(each.combination, each.scheme): each for each in seen}
-    assert found[injected, "https"].most == 1
-    assert found[injected, "http"].most > 1 and found[unused, "https"].most > 1
+    assert found[injected, "https"].peak_waiting == 1
+    assert found[injected, "http"].peak_waiting > 1 and found[unused, "https"].peak_waiting > 1
     for each in seen:
         assert each.source == "live" and len(each.requests) == 3
         assert each.wall_s > case.DELAY_S
@@ -386,7 +386,8 @@ def test_every_combination_shows_its_own_run(tab: Page, shown) -> None:
             if not box.is_disabled():
                 box.set_checked(part in chosen.parts)
         run_it(tab)
-        many = f"all {each.n}" if each.most == each.n else f"up to {each.most} of {each.n}"
+        peak = each.peak_waiting
+        many = f"all {each.n}" if peak == each.n else f"up to {peak} of {each.n}"
         how = "one after the other." if each.verdict == "serial" else f"{many} at once."
         assert verdict(tab) == f"{each.wall_s:.2f} s: {how}", chosen
         assert tab.locator(".tl-receive").count() - 1 <= each.n <= tab.locator(".tl-wait").count()

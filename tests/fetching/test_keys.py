@@ -63,10 +63,10 @@ def test_whatever_is_asked_otherwise_is_another_run(keys, changed):
 
 
 def test_a_run_is_made_of_its_own_client_the_server_and_the_cure_where_it_has_it(keys):
-    def made_of(**changed):
-        return set(key_of(keys, **changed).made_of)
+    def depends_on(**changed):
+        return set(key_of(keys, **changed).depends_on)
 
-    plain = made_of()
+    plain = depends_on()
     always = {"fetch.py", "bench.py", "steps.py", "grequests_map.py", "lab.py", "app.py"}
     assert always <= {name.rpartition("/")[2] for name in plain}
     assert {"certifi's certificates", "the environment of stage-1-today"} <= plain
@@ -74,9 +74,9 @@ def test_a_run_is_made_of_its_own_client_the_server_and_the_cure_where_it_has_it
     # No instrument is in a run without one.
     instruments = ("profiling.py", "timeline.py", "calltrace.py", "probes/turns.py")
     assert not [name for name in plain if name.endswith(instruments)]
-    assert [name for name in made_of(client="threads") if name.endswith("clients/threads.py")]
+    assert [name for name in depends_on(client="threads") if name.endswith("clients/threads.py")]
     for cured in ("cured-today", "preloaded-today"):
-        assert "shared_context.py" in made_of(stack=cured)
+        assert "shared_context.py" in depends_on(stack=cured)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_an_observation_is_made_of_its_own_instrument(keys, kind, file):
     for each in (kind, "provenance"):
         key_of(keys, gather=each)
     own, other = keys
-    assert [name for name in own.made_of if name.endswith(file)]
-    assert not [name for name in other.made_of if name.endswith(file)]
+    assert [name for name in own.depends_on if name.endswith(file)]
+    assert not [name for name in other.depends_on if name.endswith(file)]
     assert own.question != other.question  # which instrument it is is part of what was asked
 
 
@@ -114,7 +114,7 @@ def test_a_run_of_the_near_limit_is_made_of_its_source_and_of_this_go(keys, monk
 
     usual = key()
     assert {"near_limit.go", "go", "certifi's certificates"} <= {
-        name.rpartition("/")[2] for name in usual.made_of
+        name.rpartition("/")[2] for name in usual.depends_on
     }
     others = [key(n=4), key(delay_s=0.2), key(repeat=2)]
     monkeypatch.setattr(digests, "tool", lambda name: f"{name} 2.0")
@@ -126,7 +126,7 @@ def test_a_whole_program_is_made_of_the_cure_only_where_it_has_it():
         processor_time._experiment_of("threads", name)
         for name in ("requests-2.34.2-today", "cured-today")
     )
-    files = [{getattr(each, "name", "") for each in one.made_of} for one in (stock, cured)]
+    files = [{getattr(each, "name", "") for each in one.depends_on} for one in (stock, cured)]
     assert "threads.py" in files[0] and "lab.py" in files[0]
     assert files[1] - files[0] == {"shared_context.py"}
-    assert trust.dependency() in stock.made_of
+    assert trust.dependency() in stock.depends_on

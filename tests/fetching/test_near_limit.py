@@ -128,7 +128,7 @@ def test_what_was_not_over_a_connection_each_is_no_near_limit(
     monkeypatch.setattr(near_limit.commands, "output", lambda *_, **__: json.dumps(answer))
     asked = dict(n=3, delay_s=0.25, trust="bundle", client="go", scheme="https")
     if is_one:
-        stored = near_limit._ask(asked)
+        stored = near_limit._measure(asked)
         assert stored["counters"]["connections"] == 3
         made = dict.fromkeys(PROVENANCE, "")
         [run] = run_record.frame_of([Measurement((), asked, 1, stored, made)], "go").itertuples()
@@ -136,4 +136,4 @@ def test_what_was_not_over_a_connection_each_is_no_near_limit(
         assert (run.cpu_s, run.effective_concurrency, run.verdict) == (0.375, 1.5, "concurrent")
     else:
         with pytest.raises(RunFailed, match=f"{requests} requests over {connections} connections"):
-            near_limit._ask(asked)
+            near_limit._measure(asked)

@@ -26,7 +26,7 @@ def run_of(stored: dict) -> run_record.Run:
     """The run of a stored answer, in the first round of the stack of this Python."""
     made = dict.fromkeys(experiment.PROVENANCE, "")
     asked = [stacks.get("stage-0")]
-    return run_record.of(experiment.Measurement(asked, ASKED, 1, stored, made))
+    return run_record.from_measurement(experiment.Measurement(asked, ASKED, 1, stored, made))
 
 
 def response(page, status=200, got_page=None):
@@ -224,7 +224,7 @@ def test_a_key_says_what_was_asked_and_what_made_it(keyed):
     made = key()
     assert made.asked == ["asking", ["stage-0", *stacks.get("stage-0").steps], {"n": 3}]
     of = {"certifi's certificates", "a tool", "asking.py", "laboratory/scripts.py"}
-    assert of | {"the environment of stage-0", "the variables of stage-0"} <= set(made.made_of)
+    assert of | {"the environment of stage-0", "the variables of stage-0"} <= set(made.depends_on)
     assert key(tool="2.0") != made and key(tool="2.0").question == made.question
     assert key(n=4).question != made.question
 
@@ -256,7 +256,9 @@ def test_variables_that_a_stack_is_run_with_are_in_its_key(keyed, monkeypatch):
     before, declared = key(), environments.declared
     monkeypatch.setattr(environments, "declared", lambda stack: declared(stack) | {"TZ": "CET"})
     after = key()
-    changed = {name for name in before.made_of if before.made_of[name] != after.made_of[name]}
+    changed = {
+        name for name in before.depends_on if before.depends_on[name] != after.depends_on[name]
+    }
     assert after != before and changed == {"the variables of stage-0"}
 
 

@@ -215,7 +215,7 @@ def test_a_timeline_is_serial_by_its_own_waits_and_published_for_some_sizes_only
 
     one_by_one, together = [(0, 0, 1), (1, 1, 2)], [(0, 0, 1), (1, 0.5, 2)]
     assert [shown(each).verdict for each in (one_by_one, together)] == ["serial", "concurrent"]
-    assert (shown(together).most, shown(together).wall_s) == (2, 1.2346)
+    assert (shown(together).peak_waiting, shown(together).wall_s) == (2, 1.2346)
     assert shown(together).published == "slow"  # stage 2 on Python 2.7
     assert [shown(together, n=n).published for n in (3, 5, 30)] == ["slow", "slow", ""]
     assert shown(together, scheme="http").published == ""

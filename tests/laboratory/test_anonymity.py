@@ -89,7 +89,7 @@ def test_of_this_machine_all_that_names_it_is_known(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(anonymity.socket, "gethostname", lambda: "her-laptop")
     monkeypatch.setattr(anonymity.platform, "node", lambda: "her-laptop.example")
     monkeypatch.setattr(anonymity.getpass, "getuser", lambda: "mmuster")
-    own = Own.here()
+    own = Own.of_this_machine()
     assert own.names == ("her-laptop", "her-laptop.example", "mmuster")
     assert own.home == str(Path.home())
     assert own.folders == (str(places.ROOT), str(places.LOCAL), tempfile.gettempdir())
@@ -98,7 +98,7 @@ def test_of_this_machine_all_that_names_it_is_known(monkeypatch: pytest.MonkeyPa
         raise KeyError("getpwuid(): uid not found: 1234")
 
     monkeypatch.setattr(anonymity.getpass, "getuser", nobody)
-    assert Own.here().names == ("her-laptop", "her-laptop.example")
+    assert Own.of_this_machine().names == ("her-laptop", "her-laptop.example")
     assert getpass is anonymity.getpass
 
 
@@ -140,7 +140,7 @@ def not_a_word_of(name: str, text: str) -> bool:
 
 
 def test_whoever_runs_this_is_not_in_a_line_of_hers() -> None:
-    own = Own.here()
+    own = Own.of_this_machine()
     text = f"{Path.home()}/x.py {os.path.realpath(Path.home())} {places.ROOT}/y.py"
     line = json.dumps(own.cleaned(text))
     assert json.loads(line).split() == ["x.py", "~", "y.py"]

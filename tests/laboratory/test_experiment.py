@@ -165,7 +165,7 @@ def fetching(parsing) -> tuple[Experiment, list[int]]:
         off, size = asked.get("off", 0), asked["size"]
         with Numbers(list(range(off, off + size))) as server:
             told = {"url": f"http://127.0.0.1:{server.server_port}", "times": asked["times"]}
-            answer = scripts.ask(environment, parsing.script, told)
+            answer = scripts.answer_of(environment, parsing.script, told)
         counted.append(server.requests)
         if answer["numbers"] != list(range(size)):
             raise RunFailed("the numbers came back as others. Nothing was recorded.")

@@ -375,7 +375,7 @@ def test_each_machine_of_the_book_is_whole_and_anonymous(path):
     known = {"processor", "architecture", "cores", "python", "openssl", "commit", "unit_ms"}
     assert known <= set(machine.about)
     for line in lzma.decompress(path.read_bytes()).decode().splitlines():
-        assert not Own.here().leak(line)
+        assert not Own.of_this_machine().leak(line)
     assert len(machine.answers) > 100
     assert len(machine.findings) > 100 or machine.name == reference.NAME
     for kind in (RUNS, VISITS, LOADS):

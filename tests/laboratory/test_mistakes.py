@@ -305,10 +305,10 @@ def _of_type(hint: Any) -> Any:
     origin, inner = typing.get_origin(first) or first, typing.get_args(first)
     if origin in (Iterable, Sequence, list):
         return [_of_type(inner[0] if inner else Any)]
-    if origin is Mapping:
-        return {}
+    if origin in (Mapping, dict):
+        return {"a": _of_type(inner[1] if inner else Any)}
     plain = {str: "a", int: 1, float: 1.0, Path: Path("a.py"), pd.DataFrame: pd.DataFrame(),
-             pd.Series: pd.Series(dtype=float), dict: {}, Any: None,
+             pd.Series: pd.Series(dtype=float), Any: None,
              Callable: len}  # fmt: skip
     if origin in plain or not isinstance(origin, type):
         return plain.get(origin, len)

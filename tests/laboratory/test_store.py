@@ -88,13 +88,13 @@ def test_a_key_changes_with_what_runs_every_script(holding, probe, monkeypatch):
 
 def test_a_key_says_what_it_is_made_of(holding, probe):
     key = key_of([probe, places.PACKAGE / "words.py"], STACK, Using("go", "1.22"), 3)
-    assert sorted(key.made_of) == sorted([
+    assert sorted(key.depends_on) == sorted([
         "probe.py", "words.py", "laboratory/scripts.py", "stacks/commands.py", "go",
         "the environment of stage-2-py37", "the variables of stage-2-py37",
     ])  # fmt: skip
-    assert key.made_of["the environment of stage-2-py37"] == "h1"
-    assert key.made_of["probe.py"] == measurements.digests.digest(probe)
-    assert key.made_of["go"] == measurements.digests.digest("1.22")
+    assert key.depends_on["the environment of stage-2-py37"] == "h1"
+    assert key.depends_on["probe.py"] == measurements.digests.digest(probe)
+    assert key.depends_on["go"] == measurements.digests.digest("1.22")
 
 
 def test_a_question_is_the_same_on_every_machine(holding, probe):
@@ -275,7 +275,7 @@ def test_an_answer_of_a_file_is_the_readers_own(holding, probe):
         assert measurements.answered(asked) == {"rows": [1]}
         assert measurements.answered(asked_of(probe, 2)) is None
         key = key_of([probe], STACK, 1)
-        assert (key.asked, key.made_of) == (asked_of(probe, STACK, 1), {})
+        assert (key.asked, key.depends_on) == (asked_of(probe, STACK, 1), {})
     finally:
         measurements._answers = None
 

@@ -31,7 +31,9 @@ def test_what_goes_in_comes_out_and_nothing_of_this_shell_goes_in(environment, s
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
     code = "import json, os, sys\nspec = json.load(sys.stdin)\n"
     code += "json.dump([spec, os.environ.get('SSL_CERT_FILE'), os.environ['MORE']], sys.stdout)"
-    answer = scripts.ask(environment, script(code), {"n": 3}, 60, variables={"MORE": "declared"})
+    answer = scripts.answer_of(
+        environment, script(code), {"n": 3}, 60, variables={"MORE": "declared"}
+    )
     assert answer == [{"n": 3}, None, "declared"]
 
 
@@ -39,7 +41,7 @@ def test_a_script_that_takes_too_long_is_ended_and_gone(environment, script, tmp
     code = "import os, time\nopen(os.environ['PID'], 'w').write(str(os.getpid()))\ntime.sleep(600)"
     variables = {"PID": str(tmp_path / "pid")}
     with pytest.raises(RunFailed, match=r"^stage-0 did not end within 2 s\..* Try less of it\.$"):
-        scripts.ask(environment, script(code), {}, 2, variables=variables)
+        scripts.answer_of(environment, script(code), {}, 2, variables=variables)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
@@ -53,4 +55,4 @@ def test_a_script_that_takes_too_long_is_ended_and_gone(environment, script, tmp
 )
 def test_without_an_answer_the_error_says_how_it_left(environment, script, code, said):
     with pytest.raises(VisitFailed, match=rf"^a reader: asked\.py left with {said}"):
-        scripts.ask(environment, script(code), {}, 60, called="a reader", failed=VisitFailed)
+        scripts.answer_of(environment, script(code), {}, 60, called="a reader", failed=VisitFailed)

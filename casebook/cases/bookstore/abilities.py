@@ -25,7 +25,7 @@ from casebook.cases.fetching.runs import measure
 from casebook.cases.fetching.server import certificates
 from casebook.errors import RunFailed
 from casebook.laboratory import scripts
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.stacks.environments import Environment
 
 #: The clients, each with the stack that has it, and its name in quic.LIBRARIES where it has one.
@@ -200,7 +200,7 @@ def windows(greeting: bytes) -> dict[str, int]:
     }
 
 
-def _greet_once(environment: Environment, parameters: Asked) -> dict[str, Any]:
+def _greet_once(environment: Environment, parameters: Parameters) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         files = certificates.issue(Path(folder))
         with _Greeted(files, parameters["protocol"]) as server:
@@ -211,12 +211,12 @@ def _greet_once(environment: Environment, parameters: Asked) -> dict[str, Any]:
                 "ca_file": files.ca_file,
                 "times": 3,
             }
-            answer = scripts.ask(environment, _SCRIPT, spec, within_s=120)
+            answer = scripts.answer_of(environment, _SCRIPT, spec, within_s=120)
             observations = {"chosen": server.chosen, "datagrams": server.datagrams()}
         return answer | observations | {"greeting": server.greeting.hex()}
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     greeting, is_h2 = bytes.fromhex(answer["greeting"]), answer["chosen"] == H2
     if not is_h2 and not answer["requests"] and not answer["datagrams"]:
         raise RunFailed(f"{parameters['client']}: {answer['failure']}. Nothing was recorded.")
@@ -225,4 +225,4 @@ def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 _SCRIPT = SCRIPTS / "greets.py"
-_GREETING = Experiment(_SCRIPT, _figures, made_of=(Path(__file__),), ask=_greet_once)
+_GREETING = Experiment(_SCRIPT, _figures, depends_on=(Path(__file__),), ask=_greet_once)

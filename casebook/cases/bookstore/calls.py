@@ -51,7 +51,7 @@ def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFr
                 missing = error
     if missing and not rows:
         raise missing
-    return pd.DataFrame(rows).assign(source=LIVE, measured_at=measurements.now())
+    return pd.DataFrame(rows).assign(source=LIVE, measured_at=measurements.utc_now())
 
 
 def _rows(client: str, place, few: int, many: int) -> list[dict]:

@@ -69,7 +69,7 @@ def capture(store, paths: str | Iterable[str], at_once: int = 100) -> pd.DataFra
         if (status := reply.headers[":status"]) != "200":
             raise VisitFailed(f"{reply.path}: status {status}. Nothing was recorded.")
     frame = parse(chunks)
-    return frame.assign(source=LIVE, measured_at=measurements.now())[COLUMNS]
+    return frame.assign(source=LIVE, measured_at=measurements.utc_now())[COLUMNS]
 
 
 class _Tap:

@@ -183,6 +183,7 @@ def visit(
 
     Raises UsageError, MissingInterpreter, RunFailed.
     """
+    check_range("body_bytes", body_bytes, 0, visits.MOST_BYTES)
     kinds = _kinds(clients, n, engine, **distance)
     rows = [
         row
@@ -424,7 +425,7 @@ _OVER = Experiment(
     _LINE / "over_quic.py",
     visits._figures,
     within_s=300,
-    made_of=(
+    depends_on=(
         *_SERVING,
         *digests.executed(readers.VISIT),
         *(
@@ -443,7 +444,7 @@ _AGAIN = Experiment(
     _LINE / "again.py",
     _session_figures,
     within_s=300,
-    made_of=(
+    depends_on=(
         *_SERVING,
         *digests.executed(readers.SCRIPTS / "sessions.py"),
         *digests.executed(readers.SCRIPTS / "connects.py"),

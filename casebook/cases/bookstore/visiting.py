@@ -97,7 +97,7 @@ class Host(ExitStack):
         files = [*digests.executed(readers.SCRIPTS / f"{reader.script}.py"), *digests.files(relay)]
         return replace(
             VISITED,
-            made_of=(*files, Path(__file__), self.depends_on(visit.engine)),
+            depends_on=(*files, Path(__file__), self.depends_on(visit.engine)),
             ask=lambda *_: self._measure(visit, patience_s),
             is_stored=self._target is None,
         )

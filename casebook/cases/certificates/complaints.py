@@ -19,7 +19,7 @@ from casebook.cases.certificates.hosts import Hosts
 from casebook.cases.fetching import trust
 from casebook.errors import UsageError
 from casebook.laboratory import measurements, scripts
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.mistakes import for_readers
 from casebook.stacks import digests
 from casebook.stacks.environments import Environment
@@ -112,19 +112,19 @@ def measure(
     return _COMPLAINTS.measure(names, [parameters]).reindex(columns=COLUMNS)
 
 
-def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
+def _run_probe(environment: Environment, parameters: Parameters) -> dict[str, Any]:
     """Return what the probe says of its import and of each request."""
     complaint, size = parameters["complaint"], parameters["size"]
     with Hosts(size if complaint in ("hosts", "proxies") else 2, proxies=2) as servers:
         full = trust.of_name(trust.BUNDLE, servers.ca_file, servers.folder)
         requests = _requests(complaint, servers, size) * parameters["rounds"]
         spec = {"steps": environment.stack.steps, "bundle": full.bundle, "asks": requests}
-        return scripts.ask(
+        return scripts.answer_of(
             environment, PROBE, spec, variables=full.variables, beside=[places.PROBES]
         )
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _figures(parameters: Parameters, answer: dict[str, Any]) -> list[dict[str, Any]]:
     rows, common = answer["rows"], {"python": answer["python"], "openssl": answer["openssl"]}
     in_a_round = (len(rows) - 1) // parameters["rounds"]  # the first is the import
     return [
@@ -136,7 +136,7 @@ def _figures(parameters: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
 _COMPLAINTS = Experiment(
     PROBE,
     _figures,
-    made_of=(Path(__file__), places.CURE, *digests.files(hosts), trust.dependency()),
+    depends_on=(Path(__file__), places.CURE, *digests.files(hosts), trust.dependency()),
     beside=(places.PROBES,),
     ask=_run_probe,
 )

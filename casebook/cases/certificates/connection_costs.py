@@ -18,7 +18,7 @@ from casebook.cases.fetching import server, trust
 from casebook.cases.fetching.bench import lab_server
 from casebook.errors import RunFailed
 from casebook.laboratory import measurements, scripts
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.laboratory.rounds import as_list
 from casebook.mistakes import check_range, for_readers
 from casebook.stacks.environments import Environment
@@ -59,7 +59,7 @@ def _lacks() -> str:
     return "" if on_linux else "truststore's loads can be counted on Linux alone"
 
 
-def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
+def _run_probe(environment: Environment, parameters: Parameters) -> dict[str, Any]:
     """Return what the probe says of the right pages, and how many handshakes there were."""
     lab = lab_server()
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
@@ -67,7 +67,9 @@ def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
         lab.reset()
         spec = {**parameters, "url": lab.url}
         folders = [places.PROBES]
-        answer = scripts.ask(environment, _SHARED.script, spec, variables=variables, beside=folders)
+        answer = scripts.answer_of(
+            environment, _SHARED.script, spec, variables=variables, beside=folders
+        )
         counters = lab.counters() or {}
     for page, (status, got_page) in enumerate(answer.pop("pages")):
         if (status, got_page) != (200, page):
@@ -78,7 +80,7 @@ def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
     return answer | {"handshakes": counters["handshakes"]}
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     making, connecting, n = answer["making"], answer["connecting"], parameters["n"]
     return {
         "handshakes": answer["handshakes"],
@@ -94,7 +96,7 @@ def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
 _SHARED = Experiment(
     Path(__file__).parent / "probes" / "handshakes.py",
     _figures,
-    made_of=(Path(__file__), *server.MADE_OF, trust.dependency()),
+    depends_on=(Path(__file__), *server.DEPENDENCIES, trust.dependency()),
     lacks=_lacks,
     beside=(places.PROBES,),
     ask=_run_probe,

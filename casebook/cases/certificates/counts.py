@@ -24,7 +24,7 @@ import pandas as pd
 from casebook.cases.fetching import modes, trust
 from casebook.errors import RunFailed
 from casebook.laboratory import measurements
-from casebook.laboratory.experiment import Asked, Experiment, never
+from casebook.laboratory.experiment import Experiment, Parameters, never
 from casebook.mistakes import for_readers
 from casebook.stacks import commands, digests
 from casebook.stacks.environments import Environment
@@ -64,7 +64,7 @@ def _counting() -> Experiment:
     return Experiment(
         _PROBE,
         _figures,
-        made_of=(Path(__file__), valgrind, trust.dependency()),
+        depends_on=(Path(__file__), valgrind, trust.dependency()),
         lacks=_lacks,
         ask=_under_valgrind,
         spares=lambda parameters: modes.current() is modes.QUICK,  # noqa: ARG005  as it is called
@@ -76,13 +76,13 @@ def _lacks() -> str:
     return "" if is_installed else "instructions are counted by valgrind (Debian: valgrind)"
 
 
-def _figures(_: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(_: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     openssl = answer["openssl"]
     release = " ".join(openssl.split()[:2])
     return {"openssl": openssl, "release": release, "instructions": answer["instructions"]}
 
 
-def _under_valgrind(environment: Environment, _: Asked) -> dict[str, Any]:
+def _under_valgrind(environment: Environment, _: Parameters) -> dict[str, Any]:
     base = str(environment.python.parent.parent)
     packages = sysconfig.get_path("platlib", vars={"base": base, "platbase": base})
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:

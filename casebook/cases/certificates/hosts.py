@@ -38,8 +38,8 @@ class Hosts(contextlib.AbstractContextManager):
     """Hosts, proxies and a reception, running until the block ends.
 
     urls: of the hosts, each another port. proxies: URLs of HTTP proxies. reception: a POST to it
-    closes the connections on which no host is at work. heard: the first line of each request that
-    the proxies could read. ca_file: the authority to trust. folder:
+    closes the connections on which no host is at work. request_lines: the first line of each
+    request that the proxies could read. ca_file: the authority to trust. folder:
     where that is, for further files.
     """
 
@@ -71,9 +71,9 @@ class Hosts(contextlib.AbstractContextManager):
         self._open.close()
 
     @property
-    def heard(self) -> list[str]:
+    def request_lines(self) -> list[str]:
         """Return the request lines that the proxies got."""
-        return [line for tunnel in self._tunnels for line in tunnel.heard]
+        return [line for tunnel in self._tunnels for line in tunnel.request_lines]
 
     def client_certificate(self, name: str) -> str:
         """Return the path of a new client certificate, with its key; its common name is `name`."""
@@ -105,7 +105,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.context = context
         self.url = f"http{'s' if context else ''}://{ADDRESS}:{self.server_port}"
         self.hosts: list[Server] = []
-        self.heard: list[str] = []
+        self.request_lines: list[str] = []
         self._kept: set[socket.socket] = set()
         self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
@@ -188,7 +188,7 @@ class Tunnel(Handler):
 
     def parse_request(self):
         """Note a request, and read it."""
-        self.server.heard.append(self.raw_requestline.decode("latin-1").strip())
+        self.server.request_lines.append(self.raw_requestline.decode("latin-1").strip())
         return super().parse_request()
 
     def do_CONNECT(self):

@@ -17,10 +17,10 @@ from casebook import places
 from casebook.cases.certificates import weights
 from casebook.cases.certificates.loading import Task
 from casebook.cases.fetching import trust
-from casebook.errors import RunFailed
+from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, scripts
-from casebook.laboratory.experiment import Asked, Experiment
-from casebook.mistakes import for_readers
+from casebook.laboratory.experiment import Experiment, Parameters
+from casebook.mistakes import check_choice, for_readers
 from casebook.stacks.environments import Environment
 
 STEPS = ["before", "dropped", "ended", "trimmed"]
@@ -56,21 +56,25 @@ def measure(name: str, variants: list[str] | None = None) -> pd.DataFrame:
     ended (ended_kib), and once malloc was asked to give back what it keeps (trimmed_kib);
     in_use_kib, what malloc has handed out in the end. Raises as weights.measure.
     """
+    if variants is not None and not variants:
+        raise UsageError("variants is []: give one at least")
+    for label in variants or ():
+        check_choice("the variant", label, WAYS)
     chosen = WAYS if variants is None else {label: WAYS[label] for label in variants}
     return _THREADS.measure(name, chosen.values()).reindex(columns=COLUMNS)
 
 
-def _run_probe(environment: Environment, parameters: Asked) -> dict[str, Any]:
+def _run_probe(environment: Environment, parameters: Parameters) -> dict[str, Any]:
     task = Task(certificates=parameters["certificates"])
     variables = {"MALLOC_ARENA_MAX": str(parameters["arenas"])} if parameters["arenas"] else {}
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         spec = {**parameters, "turns": 1, "file": task.bundle(Path(folder))}
-        return scripts.ask(
+        return scripts.answer_of(
             environment, _THREADS.script, spec, variables=variables, beside=[places.PROBES]
         )
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     steps = {step["what"]: step for step in answer["steps"]}
     if list(steps) != STEPS or answer["peak"] != 1:
         raise RunFailed(
@@ -90,7 +94,7 @@ def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
 _THREADS = Experiment(
     Path(__file__).parent / "probes" / "context_threads.py",
     _figures,
-    made_of=(Path(__file__), trust.dependency()),
+    depends_on=(Path(__file__), trust.dependency()),
     lacks=weights.lacks,
     beside=(places.PROBES,),
     ask=_run_probe,

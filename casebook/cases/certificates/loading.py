@@ -24,7 +24,7 @@ from casebook import places, stacks
 from casebook.cases.fetching import trust
 from casebook.errors import CasebookError, RunFailed, UsageError
 from casebook.laboratory import elsewhere, measurements, rounds
-from casebook.laboratory.experiment import Asked, Experiment, in_rounds
+from casebook.laboratory.experiment import Experiment, Parameters, in_rounds
 from casebook.laboratory.rounds import as_list
 from casebook.mistakes import check_range
 from casebook.stacks import commands, digests
@@ -178,15 +178,15 @@ def measure(
 
 def _process(
     name: str, tasks: list[Task], preload: str, folder: Path
-) -> tuple[Experiment, str, Asked]:
+) -> tuple[Experiment, str, Parameters]:
     """Return a stack's tasks for one process, as `in_rounds` takes them.
 
     They have the same library preloaded. Bundles and the library are written into the folder.
     """
     parameters = {"tasks": [asdict(task) for task in tasks]}
-    made_of: list[Path | measurements.Using] = [Path(__file__), trust.dependency()]
+    depends_on: list[Path | measurements.Using] = [Path(__file__), trust.dependency()]
     if preload:
-        made_of += [_source(preload), measurements.Using("cc", digests.tool("cc"))]
+        depends_on += [_source(preload), measurements.Using("cc", digests.tool("cc"))]
 
     def lacks() -> str:
         if compiled(preload, folder) is not None:
@@ -211,7 +211,14 @@ def _process(
         return compiled(preload, folder) or {}
 
     experiment = Experiment(
-        _PROBE, _figures, 300, tuple(made_of), lacks, add_paths, variables, beside=(places.PROBES,)
+        _PROBE,
+        _figures,
+        300,
+        tuple(depends_on),
+        lacks,
+        add_paths,
+        variables,
+        beside=(places.PROBES,),
     )
     return experiment, name, parameters
 
@@ -239,7 +246,7 @@ def compiled(preload: str, folder: Path) -> dict[str, str] | None:
     return {"LD_PRELOAD": str(library)}
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _figures(parameters: Parameters, answer: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a row for each task."""
     common = {"python": answer["python"], "openssl": answer["openssl"]}
     common["release"] = " ".join(answer["openssl"].split()[:2])

@@ -23,7 +23,7 @@ from casebook.cases.certificates.loading import Task
 from casebook.cases.fetching import trust
 from casebook.errors import RunFailed
 from casebook.laboratory import measurements, scripts
-from casebook.laboratory.experiment import Asked, Experiment, in_rounds
+from casebook.laboratory.experiment import Experiment, Parameters, in_rounds
 from casebook.laboratory.rounds import as_list
 from casebook.mistakes import check_range
 from casebook.stacks.environments import Environment
@@ -70,7 +70,7 @@ def measure(
         check_range("contexts", count, 1, 1000)
     check_range("loads", loads, 0, 1000)
     sizes = [certificates] if certificates is None else as_list(certificates)
-    variants: list[tuple[Experiment, str, Asked]] = []
+    variants: list[tuple[Experiment, str, Parameters]] = []
     for name, size, count in product(as_list(names), sizes, as_list(contexts)):
         weighed = _WEIGHTS
         if count >= MANY:
@@ -85,18 +85,20 @@ def lacks() -> str:
     return "" if platform.system() == "Linux" else "contexts are weighed on Linux alone"
 
 
-def _run_probe(environment: Environment, parameters: Asked, each_kib: float = 0) -> dict[str, Any]:
+def _run_probe(
+    environment: Environment, parameters: Parameters, each_kib: float = 0
+) -> dict[str, Any]:
     """Return what the probe says of a bundle, and how many certificates that has."""
     if each_kib:
         _look_for_room(parameters["contexts"], each_kib)
     task = Task(certificates=parameters["certificates"])
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         spec = {**parameters, "file": task.bundle(Path(folder))}
-        answer = scripts.ask(environment, _WEIGHTS.script, spec, beside=[places.PROBES])
+        answer = scripts.answer_of(environment, _WEIGHTS.script, spec, beside=[places.PROBES])
     return answer | {"certificates": len(task.chosen)}
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _figures(parameters: Parameters, answer: dict[str, Any]) -> list[dict[str, Any]]:
     steps = answer["steps"]
     if [step["what"] for step in steps] != STEPS:
         raise RunFailed("steps are missing. Nothing was recorded.")
@@ -107,7 +109,7 @@ def _figures(parameters: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
 _WEIGHTS = Experiment(
     Path(__file__).parent / "probes" / "context_weights.py",
     _figures,
-    made_of=(Path(__file__), trust.dependency()),
+    depends_on=(Path(__file__), trust.dependency()),
     lacks=lacks,
     beside=(places.PROBES,),
     ask=_run_probe,

@@ -54,7 +54,7 @@ def ask_probe(
         "ca_file": lab.ca_file,
         "gather": (),
     }
-    return scripts.ask_and_listen(
+    return scripts.run_script(
         environment, _FETCH, spec | further, 60 + 3 * n * (delay_s + 0.1),
         advice="Try a smaller n or delay.", variables=variables,
     )  # fmt: skip
@@ -98,7 +98,7 @@ def fetching(
     unused = [modules for name, modules in _INSTRUMENTS.items() if name != gather]
     return replace(
         observations.OBSERVED if gather else run_record.FETCHES,
-        made_of=(*files, *server.MADE_OF, trusts.dependency()),
+        depends_on=(*files, *server.DEPENDENCIES, trusts.dependency()),
         excluded=frozenset().union(*unused),
         ask=partial(_fetch, target, variables or {}),
         is_stored=target is None,

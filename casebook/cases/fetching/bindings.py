@@ -14,7 +14,7 @@ from casebook import places
 from casebook.cases.fetching import server
 from casebook.cases.fetching.bench import lab_server
 from casebook.errors import NotInFile, RunFailed, UsageError
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.mistakes import for_readers
 from casebook.words import LIVE
 
@@ -138,7 +138,7 @@ def owner_of(class_: str) -> str:
 
 
 @for_readers
-def look(name: str, steps: Iterable[str] = GEVENT_FIRST, scheme: str = "https") -> Bindings:
+def inspect(name: str, steps: Iterable[str] = GEVENT_FIRST, scheme: str = "https") -> Bindings:
     """Have a stack take some steps, look at the names after each, and read one page.
 
     Parameters:
@@ -155,7 +155,7 @@ def look(name: str, steps: Iterable[str] = GEVENT_FIRST, scheme: str = "https") 
     experiment = Experiment(
         places.PROBES / "bindings.py",
         _figures,
-        made_of=(*server.MADE_OF,),
+        depends_on=(*server.DEPENDENCIES,),
         tells=lambda: {"url": lab_server(scheme).url, "ca_file": lab_server(scheme).ca_file},
     )
     try:
@@ -170,7 +170,7 @@ def look(name: str, steps: Iterable[str] = GEVENT_FIRST, scheme: str = "https") 
 @for_readers
 def look_at(choices: Choices) -> dict[str, Bindings]:
     """Look at all choices of a figure, in their order. Raises as `look`."""
-    return {label: look(*choice) for label, choice in choices.items()}
+    return {label: inspect(*choice) for label, choice in choices.items()}
 
 
 def record() -> None:
@@ -183,7 +183,7 @@ def record() -> None:
             raise UsageError("bindings cannot be recorded here: some would be read, not measured.")
 
 
-def _figures(_parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(_parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     read, page = answer["read"], answer["read"]["page"]
     if not read["failure"] and (page["status"], page["got_page"]) != (200, 0):
         raise RunFailed(f"the page came with status {page['status']}. Nothing was recorded.")

@@ -105,7 +105,7 @@ class Timeline(Observation):
         return [round(1000 * moment_s, 1) for moment_s in self.heartbeats]
 
     @property
-    def most(self) -> int:
+    def peak_waiting(self) -> int:
         """Return how many requests waited for their responses at the same time, at most."""
         return phases.most_waiting(self.frame)
 
@@ -115,7 +115,7 @@ class Timeline(Observation):
 
         It is counted in the picture itself; no clock decides it.
         """
-        return analysis.SERIAL if self.most <= 1 else analysis.CONCURRENT
+        return analysis.SERIAL if self.peak_waiting <= 1 else analysis.CONCURRENT
 
     @property
     def published(self) -> str:
@@ -225,7 +225,9 @@ def measure(choices: list[Choice]) -> list[Timeline]:
             parameters = {"n": n, "delay_s": DELAY_S, "trust": trust.AUTHORITY, "scheme": scheme}
             parameters |= {"client": stack.client, "gather": "timeline"}
             experiment = fetching(stack, stack.client, "timeline")
-            observation = observations.of(experiment.first_answer([stack], parameters))
+            observation = observations.from_measurement(
+                experiment.first_answer([stack], parameters)
+            )
             timelines.append(Timeline(**vars(observation), combination=combination, scheme=scheme))
             progress.step()
     return timelines

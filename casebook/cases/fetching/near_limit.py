@@ -146,11 +146,11 @@ _LIMIT = Experiment(SOURCE, run_record.figures, form=_question)
 def _experiment() -> Experiment:
     """Return the experiment that runs the program of this machine's Go."""
     go_version = measurements.Using(GO, digests.tool(GO))
-    files = (Path(__file__), *server.MADE_OF)
-    return replace(_LIMIT, made_of=(*files, go_version, trust.dependency()), ask=_ask)
+    files = (Path(__file__), *server.DEPENDENCIES)
+    return replace(_LIMIT, depends_on=(*files, go_version, trust.dependency()), ask=_measure)
 
 
-def _ask(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _measure(parameters: Mapping[str, Any]) -> dict[str, Any]:
     n, delay_s = parameters["n"], parameters["delay_s"]
     # Generous: all at once is one delay and some milliseconds of handshake for each.
     within_s = 60 + delay_s + 0.05 * n

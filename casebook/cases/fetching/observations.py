@@ -146,7 +146,7 @@ def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, 
 OBSERVED = Experiment(places.PROBES / "fetch.py", figures, nearest=("n", "delay_s"), form=question)
 
 
-def of(measurement: Measurement) -> Observation:
+def from_measurement(measurement: Measurement) -> Observation:
     """Return the observation of a measurement. One that was recorded has no key of this store."""
     [stack], provenance = measurement.stacks, measurement.provenance
     observation = Observation.from_answer(
@@ -195,7 +195,7 @@ def recorded(
     parameters |= {"client": "grequests", "scheme": "https", "trust": trusts.AUTHORITY}
     parameters |= fetching
     measured = replace(stacks.get(stack), steps=tuple(steps))
-    return next(map(of, OBSERVED.recorded([measured], parameters)), None)
+    return next(map(from_measurement, OBSERVED.recorded([measured], parameters)), None)
 
 
 @for_readers

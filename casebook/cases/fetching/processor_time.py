@@ -19,7 +19,8 @@ from casebook.cases.fetching import clients, server, trust
 from casebook.cases.fetching.bench import lab_server
 from casebook.errors import RunFailed
 from casebook.laboratory import rounds, scripts
-from casebook.laboratory.experiment import Asked, Experiment, in_rounds
+from casebook.laboratory.experiment import Experiment, Parameters, in_rounds
+from casebook.mistakes import check_range
 from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
 
@@ -79,6 +80,7 @@ def by_part(names: Iterable[str], n: int = 100, repeats: int | range = 1) -> pd.
 
 def _programs(names: Iterable[str], repeats: int | range, **parameters: Any) -> pd.DataFrame:
     """Measure programs in turns: a row each, with the parameters and the figures."""
+    check_range("n", parameters["n"], 1, 1000)
     programs = [(_experiment_of(parameters["client"], name), name, parameters) for name in names]
     frame = in_rounds(programs, repeats, "whole programs")
     return frame.drop(columns="sample", errors="ignore")  # an empty frame has no such column
@@ -86,17 +88,19 @@ def _programs(names: Iterable[str], repeats: int | range, **parameters: Any) -> 
 
 def _experiment_of(client: str, name: str) -> Experiment:
     """Return a client as a program of a stack, with the cure if the stack has it."""
-    depends_on = [clients.file_of(client), Path(__file__), *server.MADE_OF]
+    depends_on = [clients.file_of(client), Path(__file__), *server.DEPENDENCIES]
     if _is_cured(stacks.get(name)):
         depends_on.append(places.CURE)
-    return Experiment(PROBE, _figures, made_of=(*depends_on, trust.dependency()), ask=_run_program)
+    return Experiment(
+        PROBE, _figures, depends_on=(*depends_on, trust.dependency()), ask=_run_program
+    )
 
 
 def _is_cured(stack: stacks.Stack) -> bool:
     return "shared_context" in stack.steps
 
 
-def _run_program(environment: Environment, parameters: Asked) -> dict[str, Any]:
+def _run_program(environment: Environment, parameters: Parameters) -> dict[str, Any]:
     """Run a program and check its responses; return the probe's answer, and how long it took."""
     lab, n = lab_server(), parameters["n"]
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
@@ -105,7 +109,7 @@ def _run_program(environment: Environment, parameters: Asked) -> dict[str, Any]:
         spec["client"] = clients.file_of(parameters["client"])
         spec["cure"] = _compiled(environment, folder) if _is_cured(environment.stack) else ""
         began = time.perf_counter()
-        answer = scripts.ask(environment, PROBE, spec, 60 + n, variables=full.variables)
+        answer = scripts.answer_of(environment, PROBE, spec, 60 + n, variables=full.variables)
         wall_s = time.perf_counter() - began
     if answer["ok"] != n:
         raise RunFailed(
@@ -115,7 +119,7 @@ def _run_program(environment: Environment, parameters: Asked) -> dict[str, Any]:
     return answer | {"wall_s": round(wall_s, 6)}
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     if parameters["sample"]:
         parts = {part: float(cpu_s) for part, cpu_s in answer["parts"].items()}
         return {"wall_s": answer["wall_s"], "parts": parts}

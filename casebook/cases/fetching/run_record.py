@@ -150,7 +150,7 @@ def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, 
 FETCHES = Experiment(places.PROBES / "fetch.py", figures, form=question)
 
 
-def of(measurement: Measurement, stack: str = "") -> Run:
+def from_measurement(measurement: Measurement, stack: str = "") -> Run:
     """Return the run of a measurement. The code of today says what follows from its answer.
 
     stack: what it is called, if it is of none.
@@ -189,7 +189,7 @@ def frame(runs: Iterable[Run]) -> pd.DataFrame:
 def frame_of(measured: Iterable[Measurement], stack: str = "") -> pd.DataFrame:
     """Return the runs of measurements as `frame` does, with one column more, `instead`."""
     rows = [
-        row(of(measurement, stack)) | {"instead": measurement.provenance["instead"]}
+        row(from_measurement(measurement, stack)) | {"instead": measurement.provenance["instead"]}
         for measurement in measured
     ]
     return pd.DataFrame(rows, columns=[*FRAME_COLUMNS, "instead"])

@@ -20,7 +20,7 @@ from casebook.errors import UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.experiment import answers_in_rounds, runnable
 from casebook.laboratory.rounds import as_list
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_choice, check_range, for_readers
 from casebook.stacks import Stack, environments
 
 MAX_N = 5000
@@ -41,18 +41,16 @@ def check_parameters(
     for parameter, value, unit, minimum, maximum in (
         *(("n", size, "", 1, MAX_N) for size in n),
         ("the delay", delay_s, " s", 0, server.MAX_DELAY_S),
-        ("repeats", repeats, "", 1, 1000),
+        ("repeats", repeats, "", 1, rounds.MOST),
     ):
-        if not minimum <= value <= maximum:  # also refuses NaN
-            raise UsageError(f"{parameter} is {value}{unit}; choose {minimum} to {maximum:g}")
+        check_range(parameter, value, minimum, maximum, unit)
     if client is not None:
         clients.name_of(client)
     for parameter, name, names in (
         ("scheme", scheme, server.SCHEMES),
         ("trust", trust, trusts.NAMES),
     ):
-        if name not in names:
-            raise UsageError(f"the {parameter} is {name!r}; choose one of: {', '.join(names)}")
+        check_choice(f"the {parameter}", name, names)
     if trust != trusts.AUTHORITY and scheme != "https":
         raise UsageError(f"the trust {trust!r} means nothing over {scheme}: choose https")
 
@@ -77,6 +75,12 @@ def recorded(
     Returns the rows of one machine, the reference machine among equals: columns
     run_record.FRAME_COLUMNS, and `instead`. Empty if nothing like it was recorded.
     """
+    if unknown := fetching.keys() - {"client", "scheme", "trust"}:
+        raise UsageError(f"recorded knows no {min(unknown)}=; there is client, scheme, trust")
+    if delay_s is not None:
+        check_range("the delay", delay_s, 0, server.MAX_DELAY_S, " s")
+    if repeats is not None:
+        check_range("repeats", len(rounds.numbers(repeats)), 1, rounds.MOST)
     measured = stacks.get(stack)
     parameters: dict[str, Any] = {"scheme": "https", "trust": trusts.AUTHORITY, **fetching}
     parameters["client"] = _client(measured, fetching.get("client"))
@@ -108,7 +112,7 @@ def measure_runs(
     response is wrong, MissingInterpreter if a stack cannot run here.
     """
     chosen = [stacks.get(name) for name in dict.fromkeys(names)]
-    plan = _Plan.of(mode or modes.current(), **parameters)
+    plan = _Plan.from_parameters(mode or modes.current(), **parameters)
     # What is asked for twice, also by two names of the same client, is measured once.
     ways = list(
         dict.fromkeys(
@@ -144,7 +148,7 @@ class _Plan:
     trusts: list[str]
 
     @classmethod
-    def of(cls, mode: modes.Mode, **asked: Any) -> "_Plan":
+    def from_parameters(cls, mode: modes.Mode, **asked: Any) -> "_Plan":
         """Return what was asked for, with the defaults of a mode. Raises UsageError."""
         given = {name: value for name, value in asked.items() if value is not None}
         repeats = rounds.numbers(given.get("repeats", mode.repeats))
@@ -182,7 +186,7 @@ def _runs(
     ]
     label = words.join(dict.fromkeys(client for _, client, *_ in ways))
     return [
-        run_record.of(measurement)
+        run_record.from_measurement(measurement)
         for _, measurement in answers_in_rounds(variants, plan.repeats, label)
     ]
 
@@ -233,7 +237,7 @@ def measure(  # noqa: PLR0913  what a reader may choose
     names = list(dict.fromkeys(as_list(names)))
     asked: dict[str, Any] = {"n": n, "delay_s": delay_s, "repeats": repeats}
     asked |= {"client": client, "scheme": scheme, "trust": trust}
-    runnable_names, plan = runnable(names), _Plan.of(modes.current(), **asked)
+    runnable_names, plan = runnable(names), _Plan.from_parameters(modes.current(), **asked)
     frame = run_record.frame(measure_runs(runnable_names, **asked)).assign(instead="")
     parts = []
     for name in names:
@@ -280,8 +284,7 @@ def observe(  # noqa: PLR0913  what a reader may choose
     If the stack cannot run, another machine's observation of the same is returned, with source
     `reference`. Raises as `measure`.
     """
-    if kind not in observations.KINDS:
-        raise UsageError(f"{kind!r} is not observed; choose: {', '.join(observations.KINDS)}")
+    check_choice("the kind", kind, observations.KINDS)
     delay_s = modes.current().delay_s if delay_s is None else delay_s
     check_parameters([n or 1], delay_s, 1, client, scheme, trust)
     stack = stacks.get(name)
@@ -290,4 +293,4 @@ def observe(  # noqa: PLR0913  what a reader may choose
     if steps is not None:
         stack = replace(stack, steps=tuple(steps))
     experiment = fetching(stack, str(parameters["client"]), kind)
-    return observations.of(experiment.first_answer([stack], parameters))
+    return observations.from_measurement(experiment.first_answer([stack], parameters))

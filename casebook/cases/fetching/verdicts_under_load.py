@@ -18,7 +18,7 @@ from casebook.cases.fetching import analysis, run_record, server
 from casebook.cases.fetching.modes import QUICK
 from casebook.cases.fetching.runs import measure_runs
 from casebook.laboratory import elsewhere, machine_files
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.laboratory.rounds import in_turns
 
 KNOWN = {"stage-2-py37": analysis.SERIAL, "stage-1-py37": analysis.CONCURRENT}
@@ -68,12 +68,12 @@ def record() -> None:
     _UNDER_LOAD.first_answer([], {})
 
 
-def _ask(parameters: Asked) -> dict[str, Any]:  # noqa: ARG001  as Experiment.ask is called
+def _measure(parameters: Parameters) -> dict[str, Any]:  # noqa: ARG001  as Experiment.ask is called
     return {"rows": measure()[_STORED].round(4).to_dict("records")}
 
 
 #: What is stored is one answer, which belongs to no stack and was asked nothing further.
-_UNDER_LOAD = Experiment(Path(__file__), lambda _, answer: answer, form=lambda *_: (), ask=_ask)
+_UNDER_LOAD = Experiment(Path(__file__), lambda _, answer: answer, form=lambda *_: (), ask=_measure)
 
 
 def recorded() -> pd.DataFrame:

@@ -13,7 +13,7 @@ from casebook import places
 from casebook.cases.handshakes import server
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.errors import RunFailed
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.mistakes import check_range, for_readers
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
@@ -75,7 +75,7 @@ def count_deaths(processes: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _run_process(environment: Environment, parameters: Asked) -> dict[str, Any]:
+def _run_process(environment: Environment, parameters: Parameters) -> dict[str, Any]:
     """Return the name of the signal that ended a process, or "", and the OpenSSL of this one."""
     with SlowToShakeHands() as host:
         variables = {"SSL_CERT_FILE": str(host.ca_file), "SSL_CERT_DIR": str(host.folder)}
@@ -94,7 +94,7 @@ def _run_process(environment: Environment, parameters: Asked) -> dict[str, Any]:
 _CRASHES = Experiment(
     Path(__file__).parent / "probes" / "wrap_together.py",
     lambda _, answer: {name: answer[name] for name in ("signal", "openssl")},
-    made_of=(Path(__file__), *digests.files(server)),
+    depends_on=(Path(__file__), *digests.files(server)),
     beside=(places.PROBES,),
     ask=_run_process,
 )

@@ -24,7 +24,7 @@ from casebook.cases.handshakes import server
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements, rounds, scripts
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.laboratory.rounds import as_list
 from casebook.mistakes import check_range, for_readers
 from casebook.stacks import digests
@@ -184,7 +184,7 @@ def _questions(
 
 
 def _ask_probe(
-    environment: Environment, parameters: Asked, probe: Path = PROBE
+    environment: Environment, parameters: Parameters, probe: Path = PROBE
 ) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the probe's answer, not yet checked, and what its server counted."""
     n, delay_s, look_after = parameters["n"], parameters["delay_s"], parameters.get("look_after")
@@ -194,7 +194,7 @@ def _ask_probe(
             "SSL_CERT_FILE": str(slow.ca_file),
             "SSL_CERT_DIR": str(slow.folder / "nothing"),
         }
-        answer = scripts.ask(
+        answer = scripts.answer_of(
             environment, probe, spec | {"url": slow.url}, 60 + 3 * n * delay_s,
             variables=variables, beside=[places.PROBES],
         )  # fmt: skip
@@ -215,7 +215,7 @@ def _check_pages(name: str, answer: dict[str, Any]) -> None:
 
 
 def _run_checked(
-    environment: Environment, parameters: Asked, probe: Path = PROBE
+    environment: Environment, parameters: Parameters, probe: Path = PROBE
 ) -> dict[str, Any]:
     """Return versions, the clock, and what the server counted, of a run with the right replies."""
     answer, counters = _ask_probe(environment, parameters, probe)
@@ -224,7 +224,7 @@ def _run_checked(
     return {name: answer[name] for name in stored} | counters
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     counters = {name: answer[name] for name in ("handshakes", "peak_handshakes", "peak_requests")}
     peak = "peak_handshakes" if parameters["waits_in"] == IN_HANDSHAKE else "peak_requests"
     return counters | {
@@ -237,7 +237,7 @@ def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _find_places(environment: Environment, parameters: Asked) -> dict[str, Any]:
+def _find_places(environment: Environment, parameters: Parameters) -> dict[str, Any]:
     """Return the places where threads wait, with the number of threads at each."""
     answer, _ = _ask_probe(environment, parameters)
     _check_pages(environment.stack.name, answer)
@@ -254,7 +254,7 @@ def _place(calls: list[list[Any]]) -> tuple[tuple[str, Any], ...]:
     return tuple(place.items())
 
 
-def _try_patched(environment: Environment, parameters: Asked) -> dict[str, Any]:
+def _try_patched(environment: Environment, parameters: Parameters) -> dict[str, Any]:
     answer, counters = _ask_probe(environment, parameters, _PATCHED_FIRST)
     return {
         "good": sum((p["status"], p["got_page"]) == (200, p["page"]) for p in answer["pages"]),
@@ -264,7 +264,7 @@ def _try_patched(environment: Environment, parameters: Asked) -> dict[str, Any]:
     }
 
 
-def _patching_figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _patching_figures(parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     failed = answer["failed"] or {"type": "", "message": ""}
     return {
         "how": WAYS[parameters["way"]],
@@ -279,7 +279,7 @@ def _patching_figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, An
 _THREADS = Experiment(
     PROBE,
     _figures,
-    made_of=(Path(__file__), *digests.files(server)),
+    depends_on=(Path(__file__), *digests.files(server)),
     beside=(places.PROBES,),
     ask=_run_checked,
 )

@@ -17,11 +17,11 @@ import pandas as pd
 from casebook import places
 from casebook.cases.fetching import server, trust
 from casebook.cases.fetching.bench import lab_server
-from casebook.errors import RunFailed, UsageError
+from casebook.errors import RunFailed
 from casebook.laboratory import measurements, rounds
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.laboratory.rounds import as_list
-from casebook.mistakes import check_range, for_readers
+from casebook.mistakes import check_choice, check_range, for_readers
 
 STACK = "on-the-loop-today"
 
@@ -91,8 +91,7 @@ def _questions(
     names: str | Iterable[str], n: int | Iterable[int], delay_s: float, scheme: str = "https"
 ) -> list[dict[str, Any]]:
     for name in as_list(names):
-        if name not in WAYS:
-            raise UsageError(f"the way is {name!r}; choose of: {', '.join(WAYS)}")
+        check_choice("the way", name, WAYS)
     for size in as_list(n):
         check_range("n", size, 1, 200)
     check_range("the delay", delay_s, 0, server.MAX_DELAY_S, " s")
@@ -111,7 +110,7 @@ def _default_bundle() -> dict[str, str]:
     return trust.of_name(trust.BUNDLE, authority, authority.parent).variables
 
 
-def _check(parameters: Asked, answer: dict[str, Any]) -> None:
+def _check(parameters: Parameters, answer: dict[str, Any]) -> None:
     """Raise RunFailed unless each page is the right one."""
     client = WAYS[parameters["way"]]
     if failed := answer["failed"]:
@@ -123,7 +122,7 @@ def _check(parameters: Asked, answer: dict[str, Any]) -> None:
             raise RunFailed(f"{client}: page {row['page']} came as {reply}. Nothing was recorded.")
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     _check(parameters, answer)
     beats = answer["beats_s"]
     gaps = [later - sooner for sooner, later in pairwise(beats) if later > 0]
@@ -139,7 +138,7 @@ def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _moments(parameters: Asked, answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _moments(parameters: Parameters, answer: dict[str, Any]) -> list[dict[str, Any]]:
     _check(parameters, answer)
     loads = [{"what": "load"} | load for load in answer["loads"]]
     beats = [
@@ -153,7 +152,7 @@ _CLIENTS = Experiment(
     Path(__file__).parent / "probes" / "clients_on_the_loop.py",
     _figures,
     within_s=300,
-    made_of=(Path(__file__), *server.MADE_OF),  # this file, since it says what is trusted
+    depends_on=(Path(__file__), *server.DEPENDENCIES),  # this file, since it says what is trusted
     tells=lambda: {"url": lab_server().url},
     variables=_default_bundle,
     beside=(places.PROBES,),

@@ -16,7 +16,7 @@ from casebook.cases.fetching.near_limit import GO
 from casebook.cases.many.jobs import STACK
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.laboratory import rounds
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.laboratory.measurements import Using
 from casebook.laboratory.rounds import as_list
 from casebook.mistakes import check_range
@@ -122,7 +122,7 @@ def measure(
     return frame
 
 
-def _figures(parameters: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     n, server = parameters["n"], answer["server"]
     expected = 1 if parameters["kept"] else n
     if answer["right"] != n or server["requests"] != n or server["connections"] != expected:
@@ -146,7 +146,7 @@ PAGES = Experiment(
     _PROBES / "page_costs.py",
     figures=_figures,
     within_s=600,
-    made_of=(places.CURE, _PROBES / "pages_server.py"),
+    depends_on=(places.CURE, _PROBES / "pages_server.py"),
 )
 _GO_SOURCE = Path(__file__).with_name("page_costs.go")
 
@@ -156,7 +156,7 @@ def _go() -> Experiment:
     lacks = "" if near_limit.is_here() else "what Go needs for a page needs Go (https://go.dev/dl/)"
     return replace(
         PAGES,
-        made_of=(*PAGES.made_of, _GO_SOURCE, Using(GO, digests.tool(GO))),
+        depends_on=(*PAGES.depends_on, _GO_SOURCE, Using(GO, digests.tool(GO))),
         lacks=lambda: lacks,
         tells=lambda: {"program": near_limit.build(_GO_SOURCE)},
     )

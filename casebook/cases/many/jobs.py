@@ -16,7 +16,7 @@ from casebook import places
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.decisions import Question, window
-from casebook.laboratory.experiment import Asked, Experiment
+from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.mistakes import check_range, for_readers
 
 STACK = "many-today"
@@ -111,6 +111,7 @@ def measure(
             raise UsageError(f"a job says {', '.join(SAYS)}, {reason}")
     check_range("workers", workers, 1, 64)
     check_range("threads", threads, 1, 64)
+    check_range("failures", failures, 0, 100)
     rows = []
     for number in numbers:
         order = names if number % 2 else names[::-1]  # so that drift touches all alike
@@ -170,7 +171,7 @@ def named(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _figures(parameters: Asked, answer: Mapping[str, Any]) -> dict[str, Any]:
+def _figures(parameters: Parameters, answer: Mapping[str, Any]) -> dict[str, Any]:
     pairs: Iterable[tuple[dict, dict]] = zip(parameters["jobs"], answer["jobs"], strict=True)
     return {
         "figures": [_of_job(job, result) for job, result in pairs],
@@ -216,5 +217,5 @@ CRAWLS = Experiment(
     _PROBES / "crawling.py",
     figures=_figures,
     within_s=3600,
-    made_of=(places.CURE, _PROBES / "crawl.py", _PROBES / "pages_server.py"),
+    depends_on=(places.CURE, _PROBES / "crawl.py", _PROBES / "pages_server.py"),
 )

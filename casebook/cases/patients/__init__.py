@@ -23,8 +23,8 @@ from casebook.build import in_build
 from casebook.cases.fetching import analysis, clients, modes, runs, server, trust
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import scripts
-from casebook.laboratory.experiment import Asked, Experiment, can_run
-from casebook.mistakes import for_readers
+from casebook.laboratory.experiment import Experiment, Parameters, can_run
+from casebook.mistakes import check_choice, for_readers
 from casebook.stacks import commands, environments
 
 HERE = Path(__file__).parent
@@ -132,9 +132,10 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     --json has it). Raises UsageError for an unknown name.
     """
     patients = every()
+    if names is not None and not names:
+        raise UsageError("names is []: give one at least")
     for name in names or ():
-        if name not in patients:
-            raise UsageError(f"there is no patient {name!r}; there are: {', '.join(patients)}")
+        check_choice("the patient", name, patients)
     chosen = [patients[name] for name in names or patients]
     rows = [_row(patient) for patient in chosen if can_run(stacks.get(patient.stack))]
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -145,7 +146,7 @@ def _row(patient: Patient) -> dict:
     experiment = Experiment(
         places.DOCTOR,
         _figures,
-        made_of=(HERE, places.PROBES, clients.FOLDER, *server.MADE_OF, trust.dependency()),
+        depends_on=(HERE, places.PROBES, clients.FOLDER, *server.DEPENDENCIES, trust.dependency()),
         ask=lambda *_: _measure_row(patient),
         spares=lambda _: is_spared(patient.name, BY_DAY),
         form=_question,
@@ -165,7 +166,7 @@ def _question(
 
 
 def _figures(
-    parameters: Asked,  # noqa: ARG001 - as an Experiment calls it
+    parameters: Parameters,  # noqa: ARG001 - as an Experiment calls it
     answer: dict[str, Any],
 ) -> dict[str, Any]:
     return {name: answer[name] for name in (*_FIGURES, "stack")}
@@ -273,7 +274,7 @@ def _run(
     environment = environments.ensure(stacks.get(patient.stack))
     with server.start() as lab:
         spec = {"url": lab.url, "ca_file": lab.ca_file, "n": PAGES, "delay_s": delay_s}
-        answer = scripts.ask(
+        answer = scripts.answer_of(
             environment, HERE / patient.script, spec | {"doctor": doctor}, _WITHIN_S,
             called=patient.name, variables={"PATIENT": patient.variant},
         )  # fmt: skip

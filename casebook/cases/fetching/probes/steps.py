@@ -154,11 +154,7 @@ def preload():
 
 
 def init_poolmanager_only():
-    """Give the pool manager of each adapter one loaded context, and stop there.
-
-    Many a page recommends this. `cert_verify` still tells each connection of the bundle, and
-    urllib3 loads it into the shared context again and again.
-    """
+    """Give the pool manager of each adapter one loaded context, and stop there."""
     import requests
     from requests import adapters, sessions
     from urllib3.util.ssl_ import create_urllib3_context

@@ -21,4 +21,4 @@ from casebook.cases.fetching.server.process import SCHEMES, Server, serve, start
 __all__ = ["MAX_DELAY_S", "SCHEMES", "Server", "serve", "start"]
 
 #: What a server's process is made of; the relay is a process of its own.
-MADE_OF = [file for file in Path(__file__).parent.glob("*.py") if file.name != "relay.py"]
+DEPENDENCIES = [file for file in Path(__file__).parent.glob("*.py") if file.name != "relay.py"]
