@@ -1527,6 +1527,35 @@ PATCHES = {
 }
 
 
+#: Loops that patch nothing, so whatever does not await blocks them; and where a thread is that runs
+#: one: (the end of a file's name, function).
+RUNS = {
+    "asyncio": (
+        ("/asyncio/base_events.py", "run_forever"), ("/asyncio/runners.py", "run"),
+        ("/uvloop/__init__.py", "run"),
+    ),
+    "trio": (("/trio/_core/_run.py", "run"), ("/trio/_core/_run.py", "unrolled_run")),
+}  # fmt: skip
+
+
+def running_loops():
+    """Return the names of the loops of RUNS that run in this process now, in whichever thread."""
+    places, names = set(), set()
+    for frame in sys._current_frames().values():
+        while frame is not None:
+            code = frame.f_code
+            places.add((code.co_filename.replace("\\", "/"), code.co_name))
+            frame = frame.f_back
+    for loop, ends in RUNS.items():
+        for path, function in places:
+            if any(path.endswith(end) and function == name for end, name in ends):
+                names.add(loop)
+    running = getattr(loaded("asyncio"), "_get_running_loop", None)
+    if running and running() is not None:  # of uvloop alone there may be no frame
+        names.add("asyncio")
+    return sorted(names)
+
+
 def find_loop():
     """Return (the module of the program's event loop, whether its sockets are the standard ones).
 
@@ -5121,7 +5150,6 @@ def judge(examination, options):
     if counts:
         examination.clients = [seen_at_work(row, counts) for row in examination.clients]
     advice = advice_on_loop(examination)
-    own_tls = counts["own_tls"] if counts else examination.own_tls
     if counts:
         loop = worst(
             [judge_loop(examination), judge_greenlets(examination), judge_asyncio(examination)]
@@ -5149,8 +5177,8 @@ def judge(examination, options):
         ]
         if failed and not advice:
             advice = advice_on_failures(examination)
-    if loop == FREE and own_tls and not (counts and counts["heartbeats"]):
-        loop = CANNOT_TELL  # what was tried is the clients that the doctor knows
+    if is_unseen(loop, examination):
+        loop = CANNOT_TELL
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(other_verdicts)
@@ -5165,6 +5193,20 @@ def judge(examination, options):
         known_to_the_doctor=counted_clients(), share_stated=options["share"],
         exit_status=status,
     )  # fmt: skip
+
+
+def is_unseen(loop, examination):
+    """Return whether a verdict gives an all-clear to what nobody looked at.
+
+    That is a loop that only a run watches, or TLS that only a heartbeat hears: the clients that
+    the doctor knows are what was tried.
+    """
+    counts = examination.counts
+    own_tls = counts["own_tls"] if counts else examination.own_tls
+    unheard = own_tls and not (counts and counts["heartbeats"])
+    if loop == DOES_NOT_APPLY:
+        return bool(examination.unwatched)
+    return loop == FREE and bool(unheard or examination.unwatched)
 
 
 def seen_at_work(row, counts):
@@ -5354,7 +5396,7 @@ def loop_lines(report):
     counts = report.get("counts")
     lines = list(work_lines(report)) if counts else [no_loop_line(report)]
     lines += list(trial_lines(report)) + [untried_line(report)]
-    lines += list(silence_lines(counts)) if counts else []
+    lines += list(silence_lines(counts)) if counts else [unwatched_line(report)]
     return [line for line in lines + [own_tls_line(report)] if line is not None]
 
 
@@ -5372,7 +5414,7 @@ def work_lines(report):
 
 def no_loop_line(report):
     """Return that there is no loop of greenlets; None if there is one."""
-    if report["loop"] is not None:
+    if report["loop"] is not None or report.get("unwatched"):
         return None
     text = NO_LOOP
     if not report["program"]:
@@ -5409,6 +5451,17 @@ def untried_line(report):
     return None
 
 
+def unwatched_line(report):
+    """Return which loops nobody has watched; None if there is none."""
+    if not report.get("unwatched"):
+        return None
+    text = (
+        "%s: every client that does not await blocks its loop, and nobody has watched whether one "
+        "does. A run does: doctor.py run -- ..."
+    )
+    return wrapped(text % " and ".join(report["unwatched"]))
+
+
 def own_tls_line(report):
     """Return what brings TLS of its own; None if nothing does."""
     counts = report.get("counts")
@@ -5418,7 +5471,7 @@ def own_tls_line(report):
     text = "%s: imported, and brings TLS of its own: its loads and handshakes are not counted. "
     if counts and counts["heartbeats"]:
         text += "A loop that it keeps waiting is seen by the heartbeat."
-    elif not counts:
+    elif not counts and not report.get("unwatched"):
         text += "Whether it blocks the loop is told by a run alone: doctor.py run -- ..."
     return wrapped(text % names)
 
@@ -5930,6 +5983,7 @@ class Examination(Record):
         ("cures", list, "rows of `try_cures`"),
         ("trap", bool, "google-auth would inject pyOpenSSL later"),
         ("own_tls", list, "what was imported and brings TLS of its own"),
+        ("unwatched", list, "loops of RUNS that nobody watched, as `unwatched_loops` tells"),
         ("known", nothing, "the clients that the doctor knows, of those that are imported"),
         ("loads", list, "rows of `count_loads`"),
         ("load_ms", nothing, "[least, most] milliseconds of one load"),
@@ -6029,6 +6083,7 @@ def examine_here(address, options, watch=None):
         if watch:
             warnings.simplefilter("ignore")
         examination, blocked = try_loop(server, options, watch, imported)
+        examination.unwatched = unwatched_loops(options["program"], examination.own_tls)
         if watch:
             examination.loads = check_loads(server, imported, watch, deadline)
             examination.load_ms = cost_of_a_load(examination.loads, watch)
@@ -6092,6 +6147,16 @@ def try_loop(server, options, watch, imported):
     return examination, blocked[0] if blocked else None
 
 
+def unwatched_loops(program, own_tls):
+    """Return the loops that await and that nothing was tried of, since only a run watches them.
+
+    Those that run in this process; and those that the program's own code uses, if something was
+    imported that brings TLS of its own.
+    """
+    used = [name for name in RUNS if own_tls and own_code_uses(name, program)]
+    return sorted(set(running_loops() + used))
+
+
 def examine_end(options):
     """Return the Examination of what the program has left behind at its end, in its process."""
     if find_loop()[0] and options["server"]["https"] is None:
@@ -6152,8 +6217,9 @@ def inside(stream=None, **options):
 
     For programs that patch when they start and not when they are imported: in gunicorn, call it in
     post_worker_init of the configuration file. Nothing is changed, and no cure is tried out.
-    options: url. Blocks for some seconds. Where it cannot look it says why, in a report that has
-    "trouble" and the exit status 2.
+    options: url. Blocks for some seconds. Of the loop of asyncio or trio it cannot tell: only a run
+    watches that. Where it cannot look it says why, in a report that has "trouble" and the exit
+    status 2.
     """
     options = dict(defaults(), program="this process", **options)
     try:

@@ -1,4 +1,7 @@
-"""The colours of charts and tables: one for each kind of stack, in a light and a dark version.
+"""The colours of charts and tables, each in a light and a dark version, and what they mean.
+
+Wherever stacks are not told apart by colour, a colour says the part that something plays (`ROLES`):
+slow or serial, fast or concurrent, the loop. What is published is hollow, in any of them.
 
 Each is readable as text on the page's background (contrast of at least 4.5 to 1). Those that meet
 in a chart of many lines, the stages on the one hand, stock and cured requests and other clients
@@ -43,6 +46,10 @@ COLOURS = {
     "control": ("#666b70", "#a3abb3"),
     "stall": ("#b3261e", "#ff8f85"),
 }
+
+#: The part that something plays -> its colour, in the whole book and whatever the stack is. What
+#: plays none of these is grey.
+ROLES = {"slow": "stage-2", "fast": "stage-1", "loop": "stage-4", "other": "control"}
 
 #: The colours of a page. Text and ground follow the page's own theme.
 INK = {
@@ -98,6 +105,13 @@ def colour_of(stack: str, client: str = "") -> str:
 def name_or_spare(name: str) -> str:
     """Return a name in COLOURS as it is, and a spare one for any other."""
     return name if name in COLOURS else _SPARE[sum(name.encode()) % len(_SPARE)]
+
+
+def of_role(role: str) -> str:
+    """Return the name in COLOURS of a role; raises UsageError for an unknown one."""
+    if role not in ROLES:
+        raise UsageError(f"there is no role {role!r}; choose of: {', '.join(ROLES)}")
+    return ROLES[role]
 
 
 def choice_for(column: words.Column, value: Any) -> str:

@@ -7,10 +7,11 @@ measure("stage-1-today", n="ten")       # UsageError: n is 'ten'; give a whole n
 """
 
 import inspect
+import math
 import numbers
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
@@ -30,6 +31,8 @@ _SIMPLE: dict[Any, tuple[type, str]] = {
     str: (str, "a text in quotes"),
 }
 _SEVERAL = (Iterable, Sequence, list)
+#: All choices are listed in so many letters; of more, so many of them.
+_MOST_LISTED, _FEW = 220, 6
 #: Types that are checked as a whole, and what each is called.
 _OTHERS: dict[Any, tuple[Any, str]] = {
     bool: (bool, "True or False"),
@@ -47,7 +50,7 @@ def for_readers(function: Callable[P, R]) -> Callable[P, R]:
     The sentence says what is wrong with the arguments, or that the cell was stopped.
 
     Arguments are compared with the function's annotations: numbers, texts, lists of them, frames
-    and other objects. A parameter that is "one or several" is not an empty list. It raises
+    and other objects. What takes one or several, or has to be given, is not empty. It raises
     UsageError. A KeyboardInterrupt goes on, and a notebook shows STOPPED for it.
     """
     parameters = inspect.signature(function)
@@ -84,7 +87,7 @@ def check(
                          f"{error}") from None  # fmt: skip
     for name, value in {**bound.arguments, **kwargs}.items():
         if name in known:
-            _check_value(name, value, known[name])
+            _check_value(name, value, known[name], _is_required(parameters, name))
 
 
 @cache
@@ -105,18 +108,38 @@ def _types_of(function: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
     return known, takes_any
 
 
-def _check_value(name: str, value: Any, hint: Any) -> None:
-    """Raise UsageError if an argument is of no type that its parameter takes."""
+def _is_required(parameters: inspect.Signature, name: str) -> bool:
+    parameter = parameters.parameters.get(name)
+    return parameter is not None and parameter.default is parameter.empty
+
+
+def _check_value(name: str, value: Any, hint: Any, is_required: bool) -> None:
+    """Raise UsageError if an argument is of no type that its parameter takes, or is empty."""
     if not _fits(value, hint):
         raise UsageError(f"{name} is {_short(value)}; give {' or '.join(_words(hint))}")
-    if _is_one_or_several(hint) and isinstance(value, Sequence) and not len(value):
+    takes_several = _is_one_or_several(hint) or (is_required and _is_several(hint))
+    if takes_several and isinstance(value, Collection) and not len(value):
         raise UsageError(f"{name} is {_short(value)}: give one at least")
 
 
+def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
+    """Raise UsageError, with the nearest choices or all of them, if a name is none of them."""
+    choices = list(choices)
+    if value in choices:
+        return
+    if near := get_close_matches(value, choices, 3, 0.6):
+        raise UsageError(f"{name} is {_short(value)}; did you mean {' or '.join(near)}?")
+    listed = f"choose one of: {', '.join(choices)}"
+    if len(listed) > _MOST_LISTED:
+        listed = f"there are {len(choices)}: {', '.join(choices[:_FEW])} and others"
+    raise UsageError(f"{name} is {_short(value)}; {listed}")
+
+
 def check_range(name: str, value: float, low: float, high: float, unit: str = "") -> None:
-    """Raise UsageError, which names the range, if a number is out of it."""
-    if not low <= value <= high:  # also refuses NaN
-        raise UsageError(f"{name} is {value:,}{unit}; choose {low:,g} to {high:,g}")
+    """Raise UsageError, which names the range, if a number is out of it, or is none (NaN)."""
+    if not low <= value <= high:
+        most = f"{low:,g} or more" if high == math.inf else f"{low:,g} to {high:,g}"
+        raise UsageError(f"{name} is {value:,}{unit}; choose {most}")
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -181,6 +204,12 @@ def _words(hint: Any) -> list[str]:
         elif _is_class(part) and part is not type(None):
             words.append(f"{'an' if part.__name__[0] in 'AEIO' else 'a'} {part.__name__}")
     return words or ["something else"]
+
+
+def _is_several(hint: Any) -> bool:
+    """Return whether a parameter takes several, by name or without one, and nothing else."""
+    several = (*_SEVERAL, dict, Mapping)
+    return all((typing.get_origin(part) or part) in several for part in _parts(hint))
 
 
 def _is_one_or_several(hint: Any) -> bool:

@@ -1,4 +1,4 @@
-/* Timelines that can be asked: those of the chapters, and the explorer of the preface.
+/* Timelines that can be asked: those of the chapters, and the explorer of chapter 4.
  *
  * A timeline is {label, alt, end, stall, rows, loop, beats}, all times in ms. A row is the page,
  * then start and end of each of EVENTS (null where there was none). loop: whether there was an
@@ -301,9 +301,10 @@
     if (figure.closest(".asks")) askFirst(figure, all, panels, plots);
   }
 
-  /* Have the last run of a figure guessed before any is shown: all of them fetch the same pages. */
+  /* Have the last run of a figure guessed before it is shown: all of them fetch the same pages. */
   function askFirst(figure, all, panels, plots) {
-    const shown = [...figure.children].slice([...figure.children].indexOf(all));
+    const behind = [...figure.children].slice([...figure.children].indexOf(all) + 1);
+    const secret = [plots.at(-1).box.closest(".tl-panel"), ...behind];
     const verdict = make("p", {class: "ex-verdict", role: "status", tabindex: -1});
     const takes = ({label, delay, rows}) => {
       const ended = Math.max(...rows.flatMap(row => row.slice(1)));
@@ -312,24 +313,23 @@
     const known = panels.slice(0, -1), asked = panels.at(-1);
     const told = known.map(panel => `${takes(panel)} for all ${panel.rows.length} pages. `).join("");
     const {ask, entered} = question(`${told}How many will ${asked.label} take? Your guess:`, () => {
-      shown.forEach(node => { node.inert = false; });
-      verdict.style = `margin: 0; min-height: ${all.offsetTop - ask.offsetTop}px`; // nothing moves
+      secret.forEach(node => { node.inert = false; });
       ask.replaceWith(verdict);
-      verdict.focus(); // the button is gone
+      verdict.focus({preventScroll: true}); // the button is gone
       const said = `${takes(asked)}.` + (entered() && ` You guessed ${entered()}.`);
       const finish = () => verdict.replaceChildren(make("strong", {}, said));
       if (stands()) return finish();
       plots.forEach((plot, i) => plot.play(plot.data.end, i ? undefined : finish));
     });
-    shown.forEach(node => { node.inert = true; });
-    all.before(ask);
+    secret.forEach(node => { node.inert = true; });
+    all.after(ask); // below the pictures, so that none of them moves
   }
 
   /* The explorer: `data` as casebook/charts/explorer_form.py makes it. Its form holds what is chosen.
    * It asks for a guess before it shows a run, and the run before stays behind it. */
   function explore(root, {delay, order, parts, runs, stall, steps, ...data}) {
     const listed = new Intl.ListFormat("en-GB");
-    let step = 0, shown = null; // the run that is shown: {id, rows, wall, behind}
+    let step = 0, shown = null; // the run that is shown: {id, title, rows, wall, behind}
     const input = (id, value) => form.querySelector(`[id="explorer-${id}-${value}"]`);
     const value = id => form.elements[`explorer-${id}`].value;
     const labelOf = id => parts.find(part => part.id === id).label;
@@ -357,8 +357,8 @@
     const form = make("form",
       {class: "ex-form", autocomplete: "off", onchange: () => update(),
         onsubmit: event => event.preventDefault()},
-      field("parts", "installed and used", "checkbox", "", parts),
-      field("scheme", "over", "radio", "https", data.schemes),
+      field("parts", "added to grequests", "checkbox", "", parts),
+      field("scheme", "fetched over", "radio", "https", data.schemes),
       field("python", "Python", "radio", "2.7", data.pythons),
       field("n", "requests at once", "radio", 10, data.sizes));
     const what = make("p", {class: "ex-what"});
@@ -417,10 +417,13 @@
       }
       for (const n of data.sizes) input("n", n).disabled = !runs[key(n)];
       const n = Number(value("n")), run = runs[key(n)], has = chosen().map(labelOf);
-      what.textContent = `${name(value("python"))}, ${value("scheme")}, grequests`
-        + (has.length ? ` with ${has.join(", ")}` : " and nothing more")
-        + `: ${n} requests, each answered after ${delay / 1000} s.`;
+      const chosenRun = `${name(value("python"))}, ${value("scheme")}, grequests`
+        + (has.length ? ` with ${has.join(", ")}` : " and nothing more");
+      const title = `${chosenRun}: ${n} requests, each answered after ${delay / 1000} s.`;
       const id = key(n), asks = Boolean(run && shown && shown.id !== id && !plays);
+      // The title is that of the run that is seen; the question names the one that is to come.
+      what.textContent = asks ? `Pale, the run before: ${shown.title}` : title;
+      ask.querySelector("label").textContent = `${chosenRun}: how many delays will it take? Your guess:`;
       lead(asks);
       plot.playing?.cancel();
       plot.box.hidden = bar.hidden = !run;
@@ -429,13 +432,13 @@
       behind.hidden = true;
       source.textContent = "";
       if (!run) return verdict.replaceChildren("This was neither measured here nor recorded.");
-      if (asks) return verdict.replaceChildren("Pale: the run before. Guess, then look.");
-      show(id, n, run);
+      if (asks) return verdict.replaceChildren("Guess, then look.");
+      show(id, n, run, title);
     }
 
-    function show(id, n, run) {
+    function show(id, n, run, title) {
       const guessed = shown?.id !== id && entered();
-      if (shown?.id !== id) shown = {id, rows: run.rows, wall: run.wall, behind: shown};
+      if (shown?.id !== id) shown = {id, title, rows: run.rows, wall: run.wall, behind: shown};
       const before = shown.behind?.rows.length === n ? shown.behind : null;
       behind.hidden = !before;
       guess.value = "";
@@ -446,7 +449,7 @@
         rows: run.rows, loop: true, beats: run.beats, stall, before: before?.rows,
         end: 1.03 * Math.max(run.wall, before?.wall ?? 0),
         limits: [[delay, "one delay"], [n * delay, `${n} delays`]],
-        alt: `${what.textContent} ${wall}: ${how}`,
+        alt: `${title} ${wall}: ${how}`,
       });
       tell([HINT]);
       source.textContent = run.origin + (run.says ? ` The post of 2019 found it ${run.says}.`

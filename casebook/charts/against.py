@@ -27,6 +27,7 @@ def against(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     name: str = "",
     limits: Mapping[str, Limit] | None = None,
     log: Mapping[str, bool] | None = None,
+    roles: Mapping[str, str] | None = None,
 ) -> Chart:
     """Draw one quantity against another, a line for each value of `by`, with a label at its end.
 
@@ -35,7 +36,9 @@ def against(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     peak_rss_kib. Several y make one panel each, side by side, or one below the other on a phone.
     limits: {label: a level, or y as a function of x}, drawn in the first panel. log: {column:
     whether its axis is logarithmic}; by default an axis is, if nothing on it is 0 and x spans a
-    decade; y also if lines end a decade apart. Reference rows are half-filled, published ones
+    decade; y also if lines end a decade apart. roles: {a line's name or its value of `by`: its
+    role}, of colours.ROLES; by default that of the verdict in its runs, if that tells the lines
+    apart. Reference rows are half-filled, published ones
     hollow. If the reference machine only continues from where this one stopped, both make one line
     with a mark between them.
     """
@@ -43,7 +46,7 @@ def against(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     fields: list[_Field] = []
     colours: dict[str, str] = {}
     for quantity in series.quantities(y):
-        lines = series.gather(frame, by, quantity.column, across.column)
+        lines = series.gather(frame, by, quantity.column, across.column, roles)
         fields.append(_Field(series.assign_colours(lines, colours), across, quantity, log or {}))
     several = len(fields) > 1
     return chart(
@@ -52,6 +55,7 @@ def against(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
         Caption(
             title,
             finding=" ".join(field.finding(brief=several) for field in fields),
+            clause=_clause(fields),
             reading=_reading(fields),
             source=origin(frame),
         ),
@@ -62,18 +66,22 @@ def against(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     )
 
 
+def _clause(fields: Sequence["_Field"]) -> str:
+    """Return what a reader has to know of the scales: which are logarithmic."""
+    logs = [field.x.name for field in fields[:1] if field.logs[0]]
+    logs += [field.y.name for field in fields if field.logs[1]]
+    return f"Logarithmic: {words.join(logs)}." if logs else ""
+
+
 def _reading(fields: Sequence["_Field"]) -> str:
     """Return how to read the marks."""
     lines = [line for field in fields for line in field.lines]
-    logs = [field.x.name for field in fields[:1] if field.logs[0]]
-    logs += [field.y.name for field in fields if field.logs[1]]
     runs = any(line.source in (words.LIVE, words.REFERENCE) for line in lines)
     return series.reading(
         "Each run a dot, the line through the medians, the band from the smallest to the largest"
         * runs,
         lines,
         "dotted: from one machine to the other" * bool(continued(lines)),
-        f"logarithmic: {words.join(logs)}" * bool(logs),
     )
 
 

@@ -14,13 +14,13 @@ from casebook.charts.captions import Caption
 from casebook.charts.dots import MARKERS
 from casebook.charts.figure import WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.series import SPELLED, Part, chart_data, columns, groups, listed, usable
+from casebook.charts.series import SPELLED, Part, chart_data, columns, in_rows, listed, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
 from casebook.mistakes import for_readers
 
 #: The height of a reader's row, and of the curve in it, in points.
-_ROW, _CURVE = 56, 36
+_ROW, _CURVE = 58, 36
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ def arrivals(
     """
     columns(frame, "book", "at_s", "slow")
     first = frame[frame["repeat"] == frame["repeat"].min()] if "repeat" in frame else frame
-    visits = [_visit(part) for part in groups(usable(first, "at_s"), by)]
+    visits = [_visit(part) for part in in_rows(usable(first, "at_s"), by)]
     description = " ".join(_describe(visit) for visit in visits)
-    reading = "Each curve rises from no book to all of them, a step for each as it is read."
+    clause = "Each curve rises from no book to all of them, a step for each as it is read."
     slow = key_mark(MARKERS["D"], "stall"), "the slow book"
     return page.chart(
         name,
@@ -79,7 +79,8 @@ def arrivals(
         Caption(
             title,
             finding=_summarise(visits) if len(visits) > SPELLED else description,
-            reading=reading + " Drawn: the first visit of each." * (len(frame) > len(first)),
+            clause=clause,
+            reading="Drawn: the first visit of each." * (len(frame) > len(first)),
             source=origin(first),
         ),
         data=chart_data(first, *listed(by), "book", "at_s", "slow"),

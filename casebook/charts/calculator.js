@@ -172,8 +172,13 @@
     still.replaceWith(form, jumps, svg, said, list);
 
     /* ------------------------------------------------------------------ the picture */
-    const WIDE = 372, HIGH = 250, LEFT = 40, RIGHT = 10, TOP = 20, BOTTOM = 34;
+    const WIDE = 350, HIGH = 260, LEFT = 40, RIGHT = 66, TOP = 22, BOTTOM = 36, LABEL = 13;
     const round = value => Number(value.toFixed(2));
+
+    /* One scale for all settings in which nothing is lost, so that a line moves and not the scale.
+       In round trips the law is then the same at every distance. */
+    const calm = ways.flatMap(way => data.bodies.flatMap(body => data.books.map(n => law(way, n, body, 1))));
+    const scale = [Math.min(...calm) / 1.2, Math.max(...calm) * 1.2];
 
     function draw() {
       // In round trips: so the lines are level where nothing is lost, and apart.
@@ -182,7 +187,8 @@
       const marks = points.filter(its).map(([way, ms, n, body, loss, ...walls]) =>
         [way, ms, ...walls.slice(0, 3).map(s => trips(s, ms))]);
       const all = lines.flatMap(curve => curve.map(([s]) => s)).concat(marks.flatMap(point => point.slice(2)));
-      const low = Math.min(...all) / 1.2, high = Math.max(...all) * 1.2;
+      const most = Math.max(...all);
+      const low = scale[0], high = most > scale[1] ? 10 ** Math.ceil(Math.log10(most)) : scale[1];
       const span = Math.log(high / low), ends = [distances[0] / 1.1, distances.at(-1) * 1.1];
       const across = (WIDE - LEFT - RIGHT) / Math.log(ends[1] / ends[0]);
       const x = ms => round(LEFT + across * Math.log(ms / ends[0]));
@@ -197,10 +203,11 @@
         drawn.push(line("cl-grid", x(ms), x(ms), TOP, HIGH - BOTTOM),
           text(x(ms), HIGH - BOTTOM + 14, `${ms}`, "middle"));
       }
-      let steps = [];
-      for (let power = 0; power < 5; power += 1) for (const m of [1, 2, 3, 5, 7]) steps.push(m * 10 ** power);
-      steps = steps.filter(s => s >= low && s <= high);
-      if (steps.length > 9) steps = steps.filter(s => Number.isInteger(round(Math.log10(s))));
+      const powers = [0, 1, 2, 3, 4, 5, 6];
+      const steps = [[1, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]
+        .map(firsts => powers.flatMap(power => firsts.map(first => first * 10 ** power))
+          .filter(s => s >= low && s <= high))
+        .find(found => found.length <= 8);
       for (const s of steps) {
         drawn.push(line("cl-grid", LEFT, WIDE - RIGHT, y(s), y(s)),
           text(LEFT - 5, y(s) + 4, `${s}`, "end"));
@@ -208,7 +215,8 @@
       drawn.push(line("cl-here", x(now.ms), x(now.ms), TOP, HIGH - BOTTOM));
       lines.forEach((curve, i) => {
         const style = `stroke:var(--cb-${ways[i].colour})`;
-        drawn.push(make("svg:polyline", {class: "cl-law", style,
+        // The last is dashed: where it lies on another line, both are seen.
+        drawn.push(make("svg:polyline", {class: i === ways.length - 1 ? "cl-law cl-dashed" : "cl-law", style,
           points: curve.map(([s], at) => `${x(distances[at])},${y(s)}`).join(" ")}));
         const [, least, most] = curve[distances.indexOf(now.ms)];
         const beside = x(now.ms) + 2.5 * (i - 2);
@@ -216,6 +224,23 @@
           drawn.push(line("cl-lots", beside, beside, y(least), Math.max(TOP, y(most)), style));
         }
       });
+      // Each line has its name at its end; names that would meet move apart.
+      const names = ways.map((way, i) => ({way, end: y(lines[i].at(-1)[0])})).sort((a, b) => a.end - b.end);
+      let free = TOP;
+      names.forEach((name, i) => {
+        name.top = Math.max(free, name.end);
+        free = name.top + LABEL;
+        const below = HIGH - BOTTOM - LABEL * (names.length - 1 - i);
+        name.top = Math.min(name.top, below);
+      });
+      for (let i = names.length - 2; i >= 0; i -= 1) {
+        names[i].top = Math.min(names[i].top, names[i + 1].top - LABEL);
+      }
+      for (const {way, end, top} of names) {
+        const left = WIDE - RIGHT, name = text(left + 12, top + 4, way.short, "start");
+        name.setAttribute("style", `fill:var(--cb-${way.colour})`);
+        drawn.push(name, line("cl-leader", left, left + 10, end, top, `stroke:var(--cb-${way.colour})`));
+      }
       for (const [way, ms, middle, least, most] of marks) {
         const at = x(ms) + 2.5 * (way - 2); // side by side
         const style = `stroke:var(--cb-${ways[way].colour});fill:var(--cb-${ways[way].colour})`;

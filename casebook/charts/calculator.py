@@ -22,7 +22,7 @@ from casebook.charts.captions import Caption
 from casebook.charts.figure import Chart, key_mark
 from casebook.charts.origins import origin
 from casebook.charts.series import chart_data, columns
-from casebook.colours import sentinel, style
+from casebook.colours import choice_for, sentinel, style
 from casebook.errors import UsageError
 from casebook.mistakes import for_readers
 
@@ -34,7 +34,11 @@ BODIES = (SMALL, 1_000, 3_000, 10_000, 27_000, 100_000)
 BOOKS = (1, 3, 7, 13, 30, 60, 100, 200)
 LOSSES = (0.0, 0.001, 0.005, 0.01, 0.02)
 
-_COLOURS = ("stage-2", "stage-1", "stage-4", "stage-3", "brown")
+#: What is written at a line's end, and its colour, in the order of law.WAYS.
+_SHORT = ("one", "six", "one each", "streams", "wide")
+_COLOURS = [choice_for("way", way) for way in law.WAYS]
+#: The last is dashed: where it lies on another line, both are seen.
+_STYLES = ["-"] * (len(law.WAYS) - 1) + [(0, (5, 4))]
 
 _NEEDED = (
     *("client", "connections", "window_bytes", "n", "body_bytes", "latency_ms", "lose"),
@@ -69,10 +73,10 @@ def calculator(
         Caption(
             title,
             finding=_describe(first),
-            reading="The lines are the law: the time on the way, without any computing. A dot is "
-            "the median of what was measured there, a stroke goes from the smallest to the "
-            "largest; what is above its line, where nothing is lost, is computing. "
-            "Logarithmic: both scales.",
+            clause="The lines are the law: the time on the way, without any computing. A dot is "
+            "the median of what was measured there.",
+            reading="A stroke goes from the smallest to the largest; what is above its line, "
+            "where nothing is lost, is computing. Logarithmic: both scales.",
             source=origin(rows),
         ),
         data=chart_data(rows, "way", "latency_ms", "n", "body", "loss", "wall_s"),
@@ -113,8 +117,11 @@ def as_data(rows: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
     ]
     return {
         "ways": [
-            {"label": label, "colour": colour, "connections": settings[0], "window": settings[1]}
-            for (label, settings), colour in zip(law.WAYS.items(), _COLOURS, strict=True)
+            {"label": label, "short": short, "colour": colour}
+            | {"connections": connections, "window": window}
+            for (label, (connections, window)), short, colour in zip(
+                law.WAYS.items(), _SHORT, _COLOURS, strict=True
+            )
         ],
         "distances": DISTANCES,
         "bodies": BODIES,
@@ -161,10 +168,11 @@ def _drawing(rows: pd.DataFrame, setting: dict[str, Any]) -> Figure:
         axes.set_xscale("log")
         axes.set_yscale("log")
         ys = list(rows["trips"])
-        for i, (name_of_way, colour) in enumerate(zip(law.WAYS, _COLOURS, strict=True)):
+        styles = zip(law.WAYS, _COLOURS, _STYLES, strict=True)
+        for i, (name_of_way, colour, linestyle) in enumerate(styles):
             # In round trips the lines are level if nothing is lost, and apart.
             trips = [by_law(name_of_way, ms, **rest)[0] / (ms / 500) for ms in DISTANCES]
-            axes.plot(DISTANCES, trips, color=sentinel(colour), linewidth=1.6)
+            axes.plot(DISTANCES, trips, color=sentinel(colour), linewidth=1.6, linestyle=linestyle)
             ys += trips
             groups = rows[rows["way"] == name_of_way].groupby("latency_ms")["trips"]
             spread = groups.agg(["median", "min", "max"]).reset_index()

@@ -7,6 +7,7 @@ the table stays as it is here.
 import json
 from dataclasses import asdict
 from html import escape
+from typing import Any
 
 from casebook.cases.many import capacity as model
 from casebook.charts.tables import Table
@@ -41,14 +42,17 @@ def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Ta
         f"machines of {FIRST['cores']} cores for {chosen['cents']:.1f} cents an hour each, and "
         "nothing but fetching"
     )
-    rows = "".join(
-        f'<tr data-cured="{int(row.way == model.WAYS[True])}"><th scope="row">{row.way}</th>'
-        f"<td>{row.cpu_ms:.1f}</td><td>{1000 * FIRST['cores'] / row.cpu_ms:,.0f}</td>"
-        f"<td>{row.machines:,}</td><td>{row.schedulers:,}</td><td>{row.dollars:,.0f}</td></tr>"
-        for row in first.itertuples()
-    )
     heads = ("certificates", "CPU for a page, ms", "pages a second on a machine", "machines",
              "schedulers", "dollars")  # fmt: skip
+    rows = "".join(
+        f'<tr data-cured="{int(row.way == model.WAYS[True])}"><th scope="row">{row.way}</th>'
+        + "".join(
+            f'<td data-title="{title}">{number}</td>'
+            for title, number in zip(heads[1:], _numbers(row), strict=True)
+        )
+        + "</tr>"
+        for row in first.itertuples()
+    )
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     html = (
         f"{style()}"
@@ -64,3 +68,10 @@ def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Ta
         for row in first.itertuples()
     )
     return Table(html, f"{title}. {summary}:\n{text}")
+
+
+def _numbers(row: Any) -> list[str]:
+    """Return the numbers of a row, in the order of the columns."""
+    per_s = 1000 * FIRST["cores"] / row.cpu_ms
+    counts = [f"{n:,.0f}" for n in (per_s, row.machines, row.schedulers, row.dollars)]
+    return [f"{row.cpu_ms:.1f}", *counts]

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 class Caption:
     """The parts of a caption.
 
-    title: what is shown. finding: what came out, computed from the data. reading: how to read the
-    marks. source: where the runs came from.
+    title: what is shown. finding: what came out, computed from the data. clause: what a reader
+    cannot do without, in a few words. reading: how to read the marks. source: where the runs came
+    from. A page that is read shows title and clause; one that is checked, all of it.
     """
 
     title: str
     finding: str = ""
+    clause: str = ""
     reading: str = ""
     source: str = ""
 

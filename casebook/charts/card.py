@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from casebook.cases.fetching import explorer
 from casebook.charts.origins import day
-from casebook.colours import COLOURS, INK
+from casebook.colours import COLOURS, INK, ROLES
 from casebook.errors import CasebookError
 from casebook.laboratory import reference
 
@@ -20,7 +20,10 @@ WIDTH, HEIGHT = 1200, 630
 _DPI = 100
 #: How many requests, on which Python, and what besides grequests, with a label and a colour.
 _N, _PYTHON = 10, "2.7"
-_SHOWN = {(): ("grequests alone", "stage-1"), ("pyopenssl",): ("with pyOpenSSL", "stage-2")}
+_SHOWN = {
+    (): ("grequests alone", ROLES["fast"]),
+    ("pyopenssl",): ("with pyOpenSSL", ROLES["slow"]),
+}
 
 
 @dataclass(frozen=True)

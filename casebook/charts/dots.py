@@ -1,4 +1,8 @@
-"""Any quantity, run by run: a row for each part, every run a dot, the median in numbers."""
+"""Any quantity, run by run: a row for each part, every run a dot, the median in numbers.
+
+The numbers stand beside what they are of. A row has its name, so that a colour says only what part
+it plays (colours.ROLES): slow, fast, or grey for neither.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -18,13 +22,16 @@ from casebook.errors import UsageError
 from casebook.mistakes import for_readers
 
 #: The height of a row in points, and of one more line of dots in it.
-_ROW, _LINE = 30, 16
+_ROW, _LINE = 37, 16
 #: A row needs more room if it has more runs than _MANY, which are fanned out.
-_FANNED_ROW, _MANY = 44, 8
+_FANNED_ROW, _MANY = 48, 8
 #: Its multiples, modulo 1, fill an interval evenly.
 _GOLDEN = 0.618034
 #: Places are given as a share of the width, and as a row.
 _ROWS = ("axes fraction", "data")
+#: In points: from a line of dots up to the lower and to the upper end of the row's name, and from
+#: the last dot to the number of its median.
+_NAME, _BESIDE = (8, 21), 10
 #: The marks of the first, the second and the third quantity in a row, and in a key.
 MARKERS = {
     "o": '<circle cx="13" cy="8" r="5"/>',
@@ -47,8 +54,9 @@ def dots(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     log: bool | None = None,
     end: Callable[[float, pd.DataFrame], str] | None = None,
     finding: str = "",
+    roles: Mapping[str, str] | None = None,
 ) -> Chart:
-    """Draw a row for each value of `by`: every run a dot, the median marked and written behind it.
+    """Draw a row for each value of `by`: every run a dot, the median marked and written beside it.
 
     frame: runs (value, the columns of `by`; and, if they are known, stack, client, source,
     measured_at, colour). value: a numeric column, or up to three of the same unit that share a row,
@@ -59,8 +67,9 @@ def dots(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     first, or the values of `by` in their order; by default as the rows come. limits: {label:
     value}, dotted uprights. log: by default, if the values span a decade; a linear scale starts at
     0, with lines from there to the medians, faint where dots lie on them. end: takes a median and
-    its row's runs, and returns the text behind them. finding: what the caption says in place of the
-    medians.
+    its row's runs, and returns the text beside them. finding: what the caption says in place of the
+    medians. roles: {a row's name or its value of `by`: its role}, of colours.ROLES; by default that
+    of the verdict in its runs.
     """
     quantities = series.quantities(value)
     if not 1 <= len(quantities) <= len(MARKERS):
@@ -68,7 +77,9 @@ def dots(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     values = [quantity.column for quantity in quantities]
     data = series.chart_data(frame, *series.listed(by), *values)
     frame = series.usable(frame, *values)
-    parts = _sort_parts(series.groups(frame, by), by, values[0], order)
+    is_of_time = not {"wall_s", "effective_concurrency"}.isdisjoint(values)
+    parts = series.in_rows(frame, by, roles, is_of_time)
+    parts = _sort_parts(parts, by, values[0], order)
     numbers = [number for part in parts for column in values for number in part.rows[column]]
     log = series.is_log(log, series.spans_a_decade(numbers), numbers, words.join(values))
     names, unit = words.join(quantity.name for quantity in quantities), quantities[0].unit
@@ -82,11 +93,19 @@ def dots(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     marks_text = "Each dot is one run, the upright stroke their median"
     return page.chart(
         name,
-        drawing(parts, labels, limits or {}, axis or Quantity("", names, unit).title, log),
+        drawing(
+            parts,
+            labels,
+            limits or {},
+            axis or Quantity("", names, unit).title,
+            log,
+            [quantity.name for quantity in quantities],
+        ),
         Caption(
             title,
             finding=finding or " ".join(findings),
-            reading=series.reading(marks_text, parts, "logarithmic scale" * log),
+            clause="The scale is logarithmic." * log,
+            reading=series.reading(marks_text, parts, series.colour_key(parts)),
             source=origin(frame),
         ),
         data=data,
@@ -130,22 +149,31 @@ def drawing(
     limits: Mapping[str, float],
     axis: str,
     log: bool,
+    names: Sequence[str],
 ) -> Figure:
-    """Draw a row for each part, and in it a line of dots for each column of its `labels`."""
+    """Draw a row for each part, and in it a line of dots for each column of its `labels`.
+
+    names: of these columns; several are named beside their numbers in the first row.
+    """
     numbers = [number for part in parts for column in labels[0] for number in part.rows[column]]
     crowded = max(len(part.rows) for part in parts) > _MANY
     height = (_FANNED_ROW if crowded else _ROW) + _LINE * (len(labels[0]) - 1)
-    top = 22 + 12 * max(0, len(limits) - 1)
+    top = 9 + 13 * len(limits) if limits else 4
     with page.drawing(page.WIDTH, top + height * len(parts) + 34) as figure:
         axes = figure.add_subplot()
         _set_scale(axes, [*numbers, *limits.values()], log)
         widest = max(page.width_of(figure, text) for texts in labels for text in texts.values())
-        page.place(axes, 6, 34, 12 + widest, top)
+        page.place(axes, 6, 34, _BESIDE + 6 + widest, top)
         axes.set_ylim(len(parts) - 0.5, -0.72)
         axes.set_yticks([])
-        _draw_limits(axes, limits)
-        for i, (part, texts) in enumerate(zip(parts, labels, strict=True)):
-            _draw_row(axes, i, part, texts, _LINE / height, log)
+        line = _LINE / height
+        firsts = [row - line * (len(labels[0]) - 1) / 2 for row in range(len(parts))]
+        named = dict(zip(firsts, (part.label for part in parts), strict=True))
+        _draw_limits(axes, limits, named)
+        for i, (first, part, texts) in enumerate(zip(firsts, parts, labels, strict=True)):
+            described = names if i == 0 and len(names) > 1 else [""] * len(names)
+            numbered = {c: (texts[c], name) for c, name in zip(texts, described, strict=True)}
+            _draw_row(axes, first, part, numbered, line)
         axes.set_xlabel(axis, fontsize=page.TEXT)
     return figure
 
@@ -161,31 +189,54 @@ def _set_scale(axes: Axes, values: Sequence[float], log: bool) -> None:
         axes.set_xlim(0, high + ((high - low) * 0.06 or 0.5))
 
 
-def _draw_limits(axes: Axes, limits: Mapping[str, float]) -> None:
+def _draw_limits(axes: Axes, limits: Mapping[str, float], named: Mapping[float, str]) -> None:
+    """Draw dotted uprights with their labels above; none goes through the name of a row.
+
+    named: the place of a row's first line of dots -> its name.
+    """
+    bottom, top = axes.get_ylim()
+    per_point = (bottom - top) / axes.get_window_extent().height
+    lower, upper = (points * per_point for points in _NAME)
+    style: dict = {"color": sentinel("faint"), "linewidth": 1.1, "linestyle": page.DOTTED}
     for i, (text, level) in enumerate(limits.items()):
-        axes.axvline(level, color=sentinel("faint"), linewidth=1.1, linestyle=page.DOTTED)
-        shift = -1, 3 + 12 * (len(limits) - 1 - i)
+        x = axes.transData.transform((level, 0))[0] - axes.get_window_extent().x0
+        start = top
+        for place, name in named.items():
+            if page.width_of(axes.figure, name) + 3 < x:
+                continue
+            axes.plot([level] * 2, [start, place - upper], **style)
+            start = place - lower
+        axes.plot([level] * 2, [start, bottom], **style)
+        shift = -1, 3 + 13 * (len(limits) - 1 - i)
         write(axes, text, (level, 1), shift, "faint", ("data", "axes fraction"), va="bottom")
 
 
 def _draw_row(
-    axes: Axes, row: int, part: Part, labels: Mapping[str, str], line: float, log: bool
+    axes: Axes, first: float, part: Part, texts: Mapping[str, tuple[str, str]], line: float
 ) -> None:
-    """Draw a row's label, and under it a line of dots for each column of `labels`.
+    """Draw a row's name, and under it a line of dots for each column of `texts`.
 
-    The lines are `line` rows apart.
+    first: the place of the first line; the others follow `line` rows apart. texts: the number of
+    a column, and what is said behind it, "" for nothing.
     """
-    first = row - line * (len(labels) - 1) / 2
     ground = {"facecolor": sentinel("ground"), "edgecolor": "none", "pad": 0.5}
-    write(axes, part.label, (0, first), (0, 6), coords=_ROWS, va="bottom", bbox=ground)
-    faint = log or len(part.rows) > 2 * _MANY
+    write(axes, part.label, (0, first), (0, _NAME[0]), coords=_ROWS, va="bottom", bbox=ground)
+    is_log = axes.get_xscale() == "log"
+    faint = is_log or len(part.rows) > 2 * _MANY
     colour, width = ("grid", 0.9) if faint else (part.colour, 1.8)
-    for i, (marker, (column, end)) in enumerate(zip(MARKERS, labels.items(), strict=False)):
+    right = page.size_of(axes)[0] - 2
+    for i, (marker, (column, (end, name))) in enumerate(zip(MARKERS, texts.items(), strict=False)):
         y, runs = first + line * i, part.rows[column]
-        stem = [axes.get_xlim()[0], runs.median()]
+        # A length from the edge of a logarithmic scale would say nothing: there the line is whole.
+        stem = [axes.get_xlim()[0], axes.get_xlim()[1] if is_log else runs.median()]
         axes.plot(stem, [y, y], color=sentinel(colour), linewidth=width)
         _draw_dots(axes, y, part, runs, marker)
-        write(axes, end, (1, y), (8, 0), coords=_ROWS, va="center")
+        style: dict = {"coords": "data", "va": "center", "bbox": ground}
+        write(axes, end, (runs.max(), y), (_BESIDE, 0), **style)
+        beyond = _BESIDE + page.width_of(axes.figure, f"{end} ") + 2
+        end_x = axes.transData.transform((runs.max(), y))[0] + beyond
+        if name and end_x + page.width_of(axes.figure, name) <= right:
+            write(axes, name, (runs.max(), y), (beyond, 0), "faint", **style)
 
 
 def _draw_dots(axes: Axes, row: float, part: Part, runs: pd.Series, marker: str) -> None:

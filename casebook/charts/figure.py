@@ -26,13 +26,13 @@ from casebook.charts.origins import marked
 from casebook.errors import UsageError
 from casebook.findings.media import FIGURE, QUOTES
 
-#: Drawings are laid out in points, which become the units of their viewBox. At this width a
-#: text of TEXT points is read at about 10 pixels on a phone and 16 on a desk.
-WIDTH = 372
+#: Drawings are laid out in points, which become the units of their viewBox. The page of a phone is
+#: as wide as this, so that a text of SMALL points is read at 11 pixels there, and 16 on a desk.
+WIDTH = 350
 #: The width of one of two drawings side by side.
 HALF_WIDTH = 300
-TEXT = 10.5
-SMALL = 9.5
+TEXT = 11.5
+SMALL = 11
 #: How a line is dotted.
 DOTTED = (0, (1, 2))
 #: How much of a mark is filled, by the source of its run.
@@ -75,7 +75,7 @@ def chart(
 
     data: what is drawn, row by row; the caption ends with a link to it, as CSV, that works wherever
     the figure is. alts: one alternative text per drawing; by default title and finding. key: pairs
-    (svg of the mark, what it means) shown under the drawings.
+    (svg of the mark, what it means) shown above the drawings, which need it.
     """
     drawings = [drawings] if isinstance(drawings, Figure) else drawings
     alts = alts or [caption.alt] * len(drawings)
@@ -88,9 +88,10 @@ def chart(
         body = f'<div class="cb-panels">{body}</div>'
     if key:
         items = "".join(f"<li>{mark}<span>{escape(text)}</span></li>" for mark, text in key)
-        body += f'<ul class="cb-key" aria-label="Key">{items}</ul>'
+        body = f'<ul class="cb-key" aria-label="Key">{items}</ul>{body}'
     parts = {
         "title": caption.title.rstrip(".") + ".",
+        "clause": caption.clause,
         "finding": caption.finding,
         "source": caption.source,
         "reading": caption.reading,

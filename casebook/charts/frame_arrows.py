@@ -22,10 +22,10 @@ SENDERS = ("client", "server")
 
 #: The colours of frames by type; all others belong to the connection itself.
 COLOURS = {
-    "HEADERS": "stage-1",
-    "CONTINUATION": "stage-1",
-    "PUSH_PROMISE": "stage-1",
-    "DATA": "stage-4",
+    "HEADERS": "stage-3",
+    "CONTINUATION": "stage-3",
+    "PUSH_PROMISE": "stage-3",
+    "DATA": "pycurl",
     "RST_STREAM": "stall",
     "GOAWAY": "stall",
 }
@@ -35,7 +35,7 @@ _MOST = 40
 
 #: The two ends in points from the left, and the height of a line of text and of an arrow.
 _CLIENT, _SERVER = 42, WIDTH - 8
-_LINE, _ARROW = 12, 15
+_LINE, _ARROW = 13.5, 15
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def frames(
         Caption(
             title,
             finding=finding,
-            reading="From above in the order of sending, not to scale; at the left the time, in "
-            "ms; grey: about the connection itself.",
+            clause="From above in the order of sending, not to scale; grey: about the connection "
+            "itself.",
             source=origin(frame),
         ),
         data=chart_data(frame, "t_s", "sender", "type", "stream", "flags", "length"),

@@ -33,42 +33,50 @@ class _EndLabel:
     colour: str
 
 
-def panel(
+def panel(  # noqa: PLR0913 - what is drawn, and each keyword about how
     lines: Sequence[Series],
     limits: Mapping[str, Limit],
     *,
     titles: tuple[str, str],
     logs: tuple[bool, bool],
     width: float = page.WIDTH,
+    heading: str = "",
+    scaled_for: Sequence[Series] = (),
+    widths: Mapping[Series, float] | None = None,
 ) -> Figure:
     """Draw one panel: lines, limits with their labels, and a label at each end.
 
     titles, logs: of the horizontal and the vertical axis, and whether they are logarithmic.
+    heading: above it. scaled_for: the lines of all panels that share their scales. widths: of
+    lines that show at the edges of others.
     """
     laws = {text: _law(limit) for text, limit in limits.items()}
     pairs = continued(lines)
     border = _border(lines, pairs)
     labelled = _labelled(lines, pairs, bool(border))
-    height = 262 + 12 * max(0, len(set(labelled.values())) - 5)
+    head = 16 if heading else 0
+    height = 262 + head + 13 * max(0, len(set(labelled.values())) - 5)
     xs = all_xs(lines)
     labels = [_EndLabel(text, max(xs), law(max(xs)), "faint") for text, law in laws.items()]
-    labels += [_EndLabel(text, s.xs[-1], s.medians[-1], s.colour) for s, text in labelled.items()]
+    labels += _without_doubles(
+        [_EndLabel(text, s.xs[-1], s.medians[-1], s.colour) for s, text in labelled.items()]
+    )
     with page.drawing(width, height) as figure:
         axes = figure.add_subplot()
-        set_axes(axes, lines, list(laws.values()), *logs)
-        figure.text(2 / width, 1, titles[1], fontsize=page.TEXT, va="top")
+        set_axes(axes, scaled_for or lines, list(laws.values()), *logs)
+        figure.text(0, 1, heading, fontsize=page.TEXT, fontweight="bold", va="top")
+        figure.text(0, 1 - head / height, titles[1], fontsize=page.TEXT, va="top")
         axes.set_xlabel(titles[0], fontsize=page.TEXT)
         for law in laws.values():
             draw_law(axes, law, xs)
         for series in lines:
-            draw(axes, series)
+            draw(axes, series, (widths or {}).get(series, 1.8))
         for live, recorded in pairs:
             x, y = (live.xs[-1], recorded.xs[0]), (live.medians[-1], recorded.medians[0])
             axes.plot(x, y, color=sentinel(recorded.colour), linewidth=1.2, linestyle=DOTTED)
         numbers = (label.get_window_extent().width for label in axes.get_yticklabels())
-        page.place(
-            axes, 6 + max(numbers, default=0), 36, _room(figure, labels), 40 if border else 24
-        )
+        top = head + (40 if border else 24)
+        page.place(axes, 6 + max(numbers, default=0), 36, _room(figure, labels), top)
         _thin_ticks(axes)
         if border:
             _draw_border(axes, *border, logs[0])
@@ -105,6 +113,14 @@ def _labelled(
         note = "" if has_border else f", reference from {words.tick(recorded.xs[0])}"
         labels[recorded] = recorded.name + note
     return labels
+
+
+def _without_doubles(labels: Sequence[_EndLabel]) -> list[_EndLabel]:
+    """Return the labels, of several lines with one name and colour only the uppermost."""
+    kept = {}
+    for label in sorted(labels, key=lambda label: label.y):
+        kept[label.text, label.colour] = label
+    return list(kept.values())
 
 
 def set_axes(

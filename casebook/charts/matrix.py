@@ -12,7 +12,7 @@ from casebook.charts.figure import Chart, slug
 from casebook.charts.multiples import stages_named
 from casebook.charts.origins import origin
 from casebook.charts.series import columns
-from casebook.colours import variable
+from casebook.colours import choice_for, variable
 from casebook.mistakes import for_readers
 
 #: The order of the rows; others follow.
@@ -24,7 +24,6 @@ _MARKS = {
     CONCURRENT: ((0, 1, 18), (0, 6, 18), (0, 11, 18)),
     BETWEEN: ((0, 1, 9), (4.5, 6, 9), (9, 11, 9)),
 }
-_COLOURS = {SERIAL: "stage-2", CONCURRENT: "stage-4", BETWEEN: "control"}
 
 
 @for_readers
@@ -61,11 +60,13 @@ def verdict_matrix(
         rows.append(cells)
     finding = _finding(verdicts, publications)
     source = origin([frame] if published is None else [frame, published])
-    source += " “At a time”: the effective concurrency, n × delay / wall time."
-    caption = Caption(title, finding, source=source)
+    clause = "“At a time”: the effective concurrency, n × delay / wall time."
+    caption = Caption(title, finding=finding, clause=clause, source=source)
     titles = ["stage", *map(words.python_label, pythons)]
     html_table = tables.table(caption, titles, rows, kind="matrix")
-    return Chart(slug(name or title), html_table.html, caption.alt, f"{caption.alt} {source}")
+    return Chart(
+        slug(name or title), html_table.html, caption.alt, f"{caption.alt} {clause} {source}"
+    )
 
 
 def _cell(runs: pd.DataFrame, publication: str | None, by_hand: bool) -> str:
@@ -96,7 +97,7 @@ def _mark(verdict: str) -> str:
     bars = "".join(
         f'<rect x="{x}" y="{y}" width="{wide}" height="3.4"/>' for x, y, wide in _MARKS[verdict]
     )
-    colour = escape(variable(_COLOURS[verdict]))
+    colour = escape(variable(choice_for("verdict", verdict)))
     return (
         f'<svg viewBox="0 0 18 15.4" aria-hidden="true"><g style="fill:{colour}">{bars}</g></svg>'
     )

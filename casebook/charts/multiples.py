@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 import pandas as pd
-from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from casebook import words
-from casebook.cases.fetching.analysis import SERIAL, verdicts
+from casebook.cases.fetching.analysis import verdicts
 from casebook.charts.captions import Caption
-from casebook.charts.figure import TEXT, WIDTH, Chart, chart, drawing, place, write
-from casebook.charts.lines import all_xs, draw, draw_law, set_axes
+from casebook.charts.figure import HALF_WIDTH, Chart, chart
+from casebook.charts.lines import Limit, all_xs, panel
 from casebook.charts.origins import origin
 from casebook.charts.series import (
     Series,
@@ -20,16 +20,12 @@ from casebook.charts.series import (
     span,
     spans_a_decade,
 )
+from casebook.colours import ROLES, colour_of, name_or_spare
 from casebook.errors import UsageError
 from casebook.mistakes import for_readers
 
-#: In points: the whole drawing, a heading above the panels, what stands below them.
-_HEIGHT, _HEADING, _FOOT = 252, 32, 34
-_LEFT, _RIGHT, _GAP = 24, 4, 14
-#: From one label to the next, and from a panel's edge to the first one.
-_LINE, _EDGE = 11.5, 4
 #: One delay for all requests, and one for each of n.
-_LAWS = (lambda _: 1.0, float)
+_LAWS: dict[str, Limit] = {"one delay": 1.0, "one for each": float}
 
 
 @for_readers
@@ -44,9 +40,9 @@ def stages(
 
     frame: runs of stacks named <stage>-<py27|py37|today>; those over plain HTTP (scheme
     `http`) are the control, drawn in grey. published: rows of published.series(), drawn
-    hollow in the panel of their Python. All panels share their axes. Stages are named at the
-    upper left if they are serial, at the lower right if they are not. Raises UsageError
-    for runs without a delay.
+    hollow in the panel of their Python. The panels stand side by side, or one below the other on a
+    phone, and share their scales. Each line has its label at its end. Raises UsageError for runs
+    without a delay.
     """
     columns(frame, "stack", "n", "wall_s", "delay_s", "scheme", "verdict")
     if not (frame["delay_s"] > 0).all():
@@ -61,20 +57,22 @@ def stages(
     all_series = [series for panel in panels.values() for series in panel]
     log = spans_a_decade(all_xs(all_series))
     delays = words.join(map(words.delay, sorted({*pd.concat(frames)["delay_s"]})))
+    caption = Caption(
+        title,
+        finding=_finding(ours, theirs, list(panels)),
+        clause=f"Dotted: one delay ({delays}), and one delay for each request."
+        + " Both scales are logarithmic." * log,
+        reading=reading(
+            "A line for each stage through the medians, a dot for each run", all_series
+        ),
+        source=origin(frames),
+    )
+    further = [f"The panel of {words.python_label(python)}." for python in list(panels)[1:]]
     return chart(
         name,
-        _drawing(panels, ours, log),
-        Caption(
-            title,
-            finding=_finding(ours, theirs, list(panels)),
-            reading=reading(
-                "A line for each stage through the medians, a dot for each run",
-                all_series,
-                f"dotted: one delay ({delays}), and one delay for each request",
-                "both axes logarithmic" * log,
-            ),
-            source=origin(frames),
-        ),
+        _drawings(panels, log),
+        caption,
+        alts=[caption.alt, *further],
         data=chart_data(pd.concat(frames), "stack", "scheme", "n", "delay_s", "wall_s", "verdict"),
     )
 
@@ -96,59 +94,55 @@ def _by_python(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+class _StageLine(Series):
+    """The line of a stage in the panel of its Python, labelled with as much as that leaves out."""
+
+    @property
+    def label(self) -> str:
+        if self.source == words.PUBLISHED:
+            return words.PUBLISHED
+        name = "plain HTTP" if self.colour == ROLES["other"] else self.name.split(",")[0]
+        return name if self.source == words.LIVE else f"{name}, {self.source}"
+
+
 def _lines(frame: pd.DataFrame, python: str) -> list[Series]:
+    """Return the lines of one Python, each in the colour of its stack: here they are told apart."""
     rows = frame[frame["on"] == python].sort_values("stage", kind="stable")
-    return gather(rows) if len(rows) else []
+    if rows.empty:
+        return []
+    of_stacks = [name_or_spare(colour_of(stack)) for stack in rows["stack"]]
+    rows = rows.assign(colour=of_stacks)
+    rows.loc[rows["scheme"] == "http", "colour"] = ROLES["other"]
+    return [_StageLine(**vars(line)) for line in gather(rows)]
 
 
-def _drawing(panels: dict[str, list[Series]], ours: pd.DataFrame, log: bool):
-    panel_width = (WIDTH - _LEFT - _RIGHT - _GAP * (len(panels) - 1)) / len(panels)
-    https = ours[ours["scheme"] == "https"]
-    with drawing(WIDTH, _HEIGHT) as figure:
-        figure.text(0, 1, "wall time, in delays", fontsize=TEXT, va="top")
-        figure.text(0.5, 2 / _HEIGHT, "requests (n)", fontsize=TEXT, ha="center", va="bottom")
-        for i, (python, panel) in enumerate(panels.items()):
-            axes = figure.add_subplot()
-            set_axes(axes, [line for lines in panels.values() for line in lines], _LAWS, log, log)
-            left_edge = _LEFT + i * (panel_width + _GAP)
-            place(axes, left_edge, _FOOT, WIDTH - left_edge - panel_width, _HEADING)
-            axes.tick_params(labelleft=not i)
-            heading = words.capital(words.python_label(python))
-            write(axes, heading, (0, 1), (0, 3), fontweight="bold", va="bottom")
-            by_stack = verdicts(https[https["on"] == python])
-            _panel(axes, panel, {words.stack_label(s) for s in by_stack.index[by_stack == SERIAL]})
-    return figure
+def _drawings(panels: dict[str, list[Series]], log: bool) -> list[Figure]:
+    """Draw a panel for each Python, all on the same scales."""
+    every_line = [line for lines in panels.values() for line in lines]
+    return [
+        panel(
+            # The control lies below the others.
+            sorted(lines, key=lambda line: line.colour != ROLES["other"]),
+            _LAWS,
+            titles=("requests (n)", "wall time, in delays"),
+            logs=(log, log),
+            width=HALF_WIDTH,
+            heading=words.capital(words.python_label(python)),
+            scaled_for=every_line,
+            widths=_widths(lines),
+        )
+        for python, lines in panels.items()
+    ]
 
 
-def _panel(axes: Axes, panel: Sequence[Series], serial: set[str]) -> None:
-    """Draw the lines of one Python; serial: the names of those that are."""
-    for law in _LAWS:
-        draw_law(axes, law, all_xs(panel), 1)
-    ours = [series for series in panel if series.source != words.PUBLISHED]
-    https = [series for series in ours if series.colour != "control"]
-    serial_lines = [series for series in https if series.name in serial]
-    for series in sorted(panel, key=lambda s: s.colour != "control"):
-        # If lines lie on each other, the lower ones show at the edges.
-        same_slope = [s for s in https if (s in serial_lines) == (series in serial_lines)]
-        lines_above = len(same_slope) - 1 - same_slope.index(series) if series in https else 0
-        draw(axes, series, 1.8 + 1.4 * lines_above)
-    theirs = [s for s in panel if s not in ours and s.medians[-1] > s.xs[-1] / 2]
-    up = {_line_label(s): s.colour for s in reversed(panel) if s in serial_lines or s in theirs}
-    down = {_line_label(s): s.colour for s in reversed(panel) if s not in serial_lines + theirs}
-    for i, (text, colour) in enumerate(reversed(up.items())):
-        write(axes, text, (0, 1), (_EDGE, -_EDGE - i * _LINE), colour, va="top")
-    lowest = max((s.medians[-1] for s in ours if s not in serial_lines), default=1)
-    # The longest label is lowest: further up it would reach the rising lines.
-    order = sorted(down.items(), key=lambda it: -len(it[0]))
-    for i, (text, colour) in enumerate(order):
-        shift, alignment = (-_EDGE, 5 + i * _LINE), {"ha": "right", "va": "bottom"}
-        write(axes, text, (1, lowest), shift, colour, ("axes fraction", "data"), **alignment)
-
-
-def _line_label(series: Series) -> str:
-    if series.source == words.PUBLISHED:
-        return words.PUBLISHED
-    return "plain HTTP" if series.colour == "control" else series.name.split(",")[0]
+def _widths(lines: Sequence[Series]) -> dict[Series, float]:
+    """Return the widths of lines that end at the same place: the lower ones show at the edges."""
+    ours = [s for s in lines if s.source != words.PUBLISHED and s.colour != ROLES["other"]]
+    widths = {}
+    for i, line in enumerate(ours):
+        above = [s for s in ours[i + 1 :] if 0.8 < s.medians[-1] / line.medians[-1] < 1.25]
+        widths[line] = 1.8 + 1.4 * len(above)
+    return widths
 
 
 def _finding(ours: pd.DataFrame, theirs: pd.DataFrame, pythons: Sequence[str]) -> str:

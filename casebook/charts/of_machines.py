@@ -6,7 +6,6 @@ ways differ alike everywhere, and then how fast each machine is.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from typing import Any
 
 import pandas as pd
@@ -19,7 +18,8 @@ from casebook.charts import figure as page
 from casebook.charts.captions import Caption
 from casebook.charts.dots import MARKERS, drawing
 from casebook.charts.figure import Chart, key_mark
-from casebook.charts.series import SPARE, Part
+from casebook.charts.series import Part
+from casebook.colours import ROLES
 from casebook.laboratory.elsewhere import Kind, of_machine
 from casebook.laboratory.machine_files import Machine
 from casebook.words import LIVE, REFERENCE
@@ -106,11 +106,11 @@ def of_machines(machines: Sequence[Machine], live_machine: str = "") -> list[Cha
     charts = []
     for case in CASES:
         parts = []
-        for machine, colour in zip(machines, cycle(SPARE), strict=False):
+        for machine in machines:
             rows = _rounds(of_machine(machine, case.kind), case)
             if len(rows):
                 source = LIVE if machine.name == live_machine else REFERENCE
-                parts.append(_MachinePart(machine.name, colour, rows.assign(source=source)))
+                parts.append(_MachinePart(machine.name, ROLES["other"], rows.assign(source=source)))
         if len(parts) > 1:
             charts.append(_chart(case, parts))
     return charts
@@ -145,11 +145,12 @@ def _chart(case: _Case, parts: Sequence[Part]) -> Chart:
     reading = "Each mark is one round, the upright stroke their median"
     return page.chart(
         case.name,
-        drawing(parts, labels, {}, f"{case.quantity}, {case.unit}", log),
+        drawing(parts, labels, {}, f"{case.quantity}, {case.unit}", log, marks),
         Caption(
             case.title,
             finding=finding,
-            reading=f"{reading}{', on a logarithmic scale' * log}.",
+            clause="The scale is logarithmic." * log,
+            reading=f"{reading}.",
             source="Filled: measured where this book was made. "
             "Half-filled: from the machine's file.",
         ),

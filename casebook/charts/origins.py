@@ -85,7 +85,8 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
 def marked(source: str) -> str:
     """Return a caption's source as HTML, with a <span> around the usual sentence.
 
-    That says "measured here and now"; a page may leave it out (book/_static/casebook.js).
+    That says "measured here and now"; a published page names the machine there
+    (casebook/pages/origin_notes.py).
     """
     return re.sub(r"Measured on this machine[^.]*\.", r'<span class="cb-live">\g<0></span>',
                   escape(source), count=1)  # fmt: skip

@@ -14,7 +14,7 @@ from casebook.charts.captions import Caption
 from casebook.charts.dots import MARKERS
 from casebook.charts.figure import WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.series import Part, chart_data, columns, groups, listed, usable
+from casebook.charts.series import Part, chart_data, columns, in_rows, listed, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
 from casebook.mistakes import for_readers
@@ -79,7 +79,7 @@ def packets(
     """
     columns(frame, *_NEEDED)
     sent = frame[(frame["direction"] == "back") & (frame["bytes"] > 0)]
-    losses = [_loss(part) for part in groups(usable(sent, "seq"), by)]
+    losses = [_loss(part) for part in in_rows(usable(sent, "seq"), by)]
     finding = " ".join(_describe(loss) for loss in losses)
     return page.chart(
         name,
@@ -87,8 +87,8 @@ def packets(
         Caption(
             title,
             finding=finding,
-            reading="Upwards: bytes, in the order in which they belong. Each dot is a packet as "
-            "its server sends it; below the line is what the client can read.",
+            clause="Each dot is a packet as its server sends it, higher the later its bytes "
+            "belong; below the line is what the client can read.",
             source=origin(sent),
         ),
         data=chart_data(sent, *listed(by), *_NEEDED),

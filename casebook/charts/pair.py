@@ -14,12 +14,12 @@ from casebook.charts import figure as page
 from casebook.charts.captions import Caption
 from casebook.charts.figure import Chart, key_mark, level_axis, place
 from casebook.charts.origins import origin_of
-from casebook.colours import sentinel
+from casebook.colours import ROLES, sentinel
 from casebook.errors import UsageError
 from casebook.mistakes import for_readers
 
 #: The colours of the runs, fast and slow; a row's height, and of a drawing's parts, in points.
-_COLOURS = "stage-1", "stage-2"
+_COLOURS = ROLES["fast"], ROLES["slow"]
 _ROW, _HEAD, _FOOT = 9, 26, 34
 #: How pale a request is that has not been sent.
 _PALE = 0.25
@@ -62,7 +62,12 @@ def pair(runs: Mapping[str, Any], *, title: str, name: str = "") -> Chart:
     return page.chart(
         name,
         figure,
-        Caption(title, " ".join(alts), "One row per request.", origin_of(*runs.values())),
+        Caption(
+            title,
+            finding=" ".join(alts),
+            clause="One row per request.",
+            source=origin_of(*runs.values()),
+        ),
         data=pd.concat([span.assign(run=label) for label, span in spans.items()]),
         key=[
             (key_mark(_BAR.format(f' fill-opacity="{_PALE}"'), grey), "not sent yet"),

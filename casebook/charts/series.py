@@ -7,7 +7,15 @@ import pandas as pd
 
 from casebook import words
 from casebook.charts import tables
-from casebook.colours import COLOURS, choice_for, colour_of, name_or_spare, require_colour
+from casebook.colours import (
+    COLOURS,
+    ROLES,
+    choice_for,
+    colour_of,
+    name_or_spare,
+    of_role,
+    require_colour,
+)
 from casebook.errors import UsageError
 
 #: Columns that tell runs apart whatever a chart groups by, with the default for a missing one.
@@ -210,12 +218,16 @@ def listed(by: str | Sequence[str]) -> list[str]:
     return [by] if isinstance(by, str) else list(by)
 
 
-def groups(frame: pd.DataFrame, by: str | Sequence[str]) -> list[Part]:
+def groups(
+    frame: pd.DataFrame, by: str | Sequence[str], roles: Mapping[str, str] | None = None
+) -> list[Part]:
     """Divide a usable frame into parts, in order of appearance.
 
     by: the column or columns that name a part; client, scheme, trust and source always tell
-    parts apart as well, and are named if they differ. A column `colour` (names of colours.COLOURS)
-    decides the colour if there is one, else what the part is.
+    parts apart as well, and are named if they differ. roles: the name of a part, or its value of a
+    column of `by` -> its role, of colours.ROLES. Without any, a verdict in the rows decides, and
+    if that tells no two parts of one name apart, each has the colour of what it is; a column
+    `colour` (names of colours.COLOURS) decides before all of them.
     """
     by = listed(by)
     columns(frame, *by)
@@ -224,10 +236,68 @@ def groups(frame: pd.DataFrame, by: str | Sequence[str]) -> list[Part]:
     firsts = [part_rows.iloc[0] for part_rows in rows]
     wishes = [_colour_of(first, by) for first in firsts]
     parts = [Part(*fields) for fields in zip(_names(firsts, by), wishes, rows, strict=True)]
+    if "colour" not in frame:
+        parts = _in_roles(parts, by, roles or {})
     # A colour that nobody chose makes room for the others.
     return assign_colours(
         parts, {part.name: part.colour for part in parts if part.colour in COLOURS}
     )
+
+
+def in_rows(
+    frame: pd.DataFrame,
+    by: str | Sequence[str],
+    roles: Mapping[str, str] | None = None,
+    is_of_time: bool = True,
+) -> list[Part]:
+    """Return the same parts for a chart in which each has a row of its own, with its name.
+
+    So a colour need not tell them apart: it says the role, or is grey. A column `colour` decides
+    here, too. is_of_time: whether the chart shows what a verdict is about; if not, one that all
+    rows share says nothing, and is left out.
+    """
+    parts = groups(frame, by)
+    if "colour" in frame:
+        return parts
+    by = listed(by)
+    if not is_of_time and frame.get("verdict", pd.Series(dtype=object)).nunique() == 1:
+        parts = [replace(part, rows=part.rows.drop(columns="verdict")) for part in parts]
+    return [replace(part, colour=_colour_of_role(part, by, roles or {})) for part in parts]
+
+
+def _colour_of_role(part: Part, by: Sequence[str], roles: Mapping[str, str]) -> str:
+    """Return the colour of a part's role; grey if it plays none."""
+    first = part.rows.iloc[0]
+    for key in (part.name, *(str(first[column]) for column in by)):
+        if key in roles:
+            return of_role(roles[key])
+    if roles:
+        return ROLES["other"]
+    verdict = choice_for("verdict", verdict_of_rows(part.rows))
+    choices = [verdict, *(choice_for(column, first[column]) for column in by)]
+    return next((choice for choice in choices if choice in ROLES.values()), ROLES["other"])
+
+
+def _in_roles(parts: Sequence[Part], by: Sequence[str], roles: Mapping[str, str]) -> list[Part]:
+    """Return parts that become lines in the colours of their roles, if these tell them apart.
+
+    Plain HTTP stays grey, and what was published has the colour of the part with its name.
+    """
+    ours = [p for p in parts if p.source != words.PUBLISHED and p.colour != ROLES["other"]]
+    colours = {part.name: _colour_of_role(part, by, roles) for part in ours}
+    of_roles = {name: colour for name, colour in colours.items() if colour != ROLES["other"]}
+    if not roles and (len(of_roles) < len(colours) or len({*of_roles.values()}) < len(of_roles)):
+        return [*parts]
+    return [replace(part, colour=of_roles.get(part.name, part.colour)) for part in parts]
+
+
+def verdict_of_rows(rows: pd.DataFrame) -> str:
+    """Return the one verdict of all rows at the largest n; "" if they have none, or several."""
+    if "verdict" not in rows:
+        return ""
+    largest = rows[rows["n"] == rows["n"].max()] if "n" in rows else rows
+    verdicts = {*largest["verdict"].dropna()}
+    return str(verdicts.pop()) if len(verdicts) == 1 else ""
 
 
 def gather(
@@ -235,10 +305,11 @@ def gather(
     by: str | Sequence[str] = "stack",
     y: str = "wall_s",
     x: str = "n",
+    roles: Mapping[str, str] | None = None,
 ) -> list[Series]:
-    """Return the lines in a frame of runs, in order of appearance; by: as in `groups`."""
+    """Return the lines in a frame of runs, in order of appearance; by, roles: as in `groups`."""
     lines = []
-    for part in groups(usable(frame, x, y), by):
+    for part in groups(usable(frame, x, y), by, roles):
         points = {
             _as_number(level): Point.from_runs(part, ys) for level, ys in part.rows.groupby(x)[y]
         }
@@ -264,14 +335,24 @@ def assign_colours(parts: Sequence[Part], colours: dict[str, str]) -> list:
 def reading(marks: str, parts: Sequence[Part], *further: str) -> str:
     """Say how to read a chart of these parts: its marks, those of each source, and more."""
     sources = {part.source for part in parts}
+    has_control = any(
+        part.colour == ROLES["other"] and {*part.rows["scheme"]} == {"http"} for part in parts
+    )
     phrases = [
         marks,
         "half-filled: the reference machine" * (words.REFERENCE in sources),
         "hollow: published" * (words.PUBLISHED in sources),
-        "grey: plain HTTP" * any(part.colour == "control" for part in parts),
+        "grey: plain HTTP" * has_control,
         *further,
     ]
     return f"{words.capital('; '.join(filter(None, phrases)))}."
+
+
+def colour_key(parts: Sequence[Part]) -> str:
+    """Say what the colours of roles mean, if some are drawn: "orange: slow; blue: fast"."""
+    drawn = {part.colour for part in parts}
+    texts = {"slow": "orange: slow, or one after the other", "fast": "blue: fast, or all at once"}
+    return "; ".join(text for role, text in texts.items() if ROLES[role] in drawn)
 
 
 def span(values: pd.Series) -> str:

@@ -25,6 +25,7 @@ HEADERS = {
     "cpu_s": "CPU, s",
     "process_cpu_s": "CPU of the whole process, s",
     "server_cpu_s": "server's CPU, s",
+    "median_s": "median time, s",
     "min_s": "fastest, s",
     "max_s": "slowest, s",
     "tottime_s": "total time, s",
@@ -48,6 +49,8 @@ HEADERS = {
 _PHONE_PX, _BOXED_PX = 355, 288
 _LETTER_PX, _BOLD_PX, _PADDING_PX, _FIRST_PX = 6.6, 7.2, 6.4, 64
 
+#: A phone has room for so many columns.
+_ON_A_PHONE = 3
 #: More columns than this stand closer together, so that all fit on a page.
 _MANY = 6
 #: Calls as a profile counts them, "20/10": a column of them is one of numbers.
@@ -169,15 +172,18 @@ def table(
     numbers: positions of the columns of numbers. kind: a section of style.css besides that of
     tables, and a class as well.
 
-    If the columns are too wide for a phone, or for a box on one, each row is a card there. Else
-    a reader would have to find out that there is more to the right, and it may be what matters.
+    If the columns are too many or too wide for a phone, or for a box on one, each row is a card
+    there. Else a reader would have to find out that there is more to the right, and it may be what
+    matters.
     """
     rows = [list(row) for row in rows]
     title_attributes, room, names = [""] * len(titles), "", 1
-    if not kind and (least_px := _least_px(titles, rows, numbers)) > _BOXED_PX:
+    least_px = _least_px(titles, rows, numbers)
+    has_many = len(titles) > _ON_A_PHONE
+    if not kind and (has_many or least_px > _BOXED_PX):
         title_attributes = [f' data-title="{escape(title)}"' for title in titles]
         names = _telling_apart(rows)
-        room = "cb-wide" if least_px > _PHONE_PX else "cb-close"
+        room = "cb-wide" if has_many or least_px > _PHONE_PX else "cb-close"
     dense = " cb-dense" if len(titles) > _MANY else ""
     css = [' class="cb-number"' * (i in numbers) for i in range(len(titles))]
     head = zip(css, titles, strict=True)
@@ -200,7 +206,10 @@ def table(
     title = escape(caption.title.rstrip("."))
     stop = "" if title.endswith("?") else "."
     figcaption = f'<span class="cb-title" aria-hidden="true">{title}{stop}</span>'
-    figcaption += f" {escape(caption.finding)}" if caption.finding else ""
+    if caption.clause:
+        figcaption += f' <span class="cb-clause">{escape(caption.clause)}</span>'
+    if caption.finding:
+        figcaption += f' <span class="cb-finding">{escape(caption.finding)}</span>'
     if caption.source:
         figcaption += f' <span class="cb-source">{marked(caption.source)}</span>'
     html = (
@@ -211,7 +220,9 @@ def table(
         + "".join(f'<th scope="col"{c}>{breakable(text)}</th>' for c, text in head)
         + f"</tr></thead><tbody>{body}</tbody></table></div></figure>"
     )
-    return Table(html, "\n".join([caption.title, *lines, *filter(None, [caption.source])]))
+    return Table(
+        html, "\n".join([caption.title, *lines, *filter(None, [caption.clause, caption.source])])
+    )
 
 
 def _telling_apart(rows: Sequence[Sequence[str]]) -> int:
@@ -231,14 +242,14 @@ def _least_px(
 ) -> float:
     """Estimate the least width of a table on a phone.
 
-    In each column, that is the longest piece of text in which a line cannot break. (A number stays
-    in one line.)
+    In each column, that is the longest piece of text in which a line should not break: a number, a
+    word, a dotted name, which could break but is not read so.
     """
     heads = (re.split(r"\s|<wbr>", breakable(title)) for title in titles)
     widths = [_BOLD_PX * max(map(len, pieces)) for pieces in heads]
     for row in rows:
         for i, cell in enumerate(row):
-            pieces = [cell] if i in numbers else re.split(r"<wbr>|\s(?![^<]*>)|\b-\b", cell)
+            pieces = [cell] if i in numbers else re.split(r"\s(?![^<]*>)|\b-\b", cell)
             widths[i] = max(widths[i], *(_LETTER_PX * len(plain(piece)) for piece in pieces))
     widths[0] = max(widths[0], _FIRST_PX)
     return sum(widths) + _PADDING_PX * len(widths)

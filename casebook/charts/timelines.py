@@ -23,19 +23,19 @@ from casebook.charts.captions import Caption
 from casebook.charts.figure import Chart, key_mark, level_axis, place, write
 from casebook.charts.origins import origin_of
 from casebook.charts.series import columns
-from casebook.colours import sentinel
+from casebook.colours import ROLES, sentinel
 from casebook.mistakes import for_readers
 
 #: A heartbeat this much later than the one before means that the event loop was blocked.
 STALL_S = 0.05
 
-#: The parts of a request, and their colours.
+#: The parts of a request, and their colours; none is that of a role (casebook/colours.py).
 COLOURS = {
     "connect": "brown",
     "handshake": "stage-3",
-    "send": "stage-1",
+    "send": "ink",
     "wait": "control",
-    "receive": "stage-4",
+    "receive": "ink",
 }
 
 #: The heights of the parts that are bars; the others are marks.
@@ -79,11 +79,11 @@ def timeline(
     key = [(key_mark(shape, COLOURS[event]), event) for event, shape in _SHAPES.items()]
     if any(timeline.pauses for timeline in timelines):
         key.insert(1, (key_mark(_PALE, COLOURS["connect"]), HELD))
-    reading = "One row per request."
+    clause = "One row per request."
     if has_beats:
         key.append((key_mark(_BLOCK, "stall"), "the event loop is blocked"))
-        reading += " Below: a tick whenever the event loop runs, a block where it did not for "
-        reading += f"{words.seconds(STALL_S)} or more."
+        clause += " Below: a tick whenever the event loop runs, a block where it did not for "
+        clause += f"{words.seconds(STALL_S)} or more."
     alts = [timeline.alt() for timeline in timelines]
     chart = page.chart(
         name,
@@ -91,7 +91,7 @@ def timeline(
         Caption(
             title,
             finding=" ".join(alts),
-            reading=reading,
+            clause=clause,
             source=origin_of(*observations.values()),
         ),
         data=pd.concat([timeline.frame.assign(shown=timeline.label) for timeline in timelines]),
@@ -214,7 +214,7 @@ def _keep_waiting(axes: Axes, rows: list[int], parts: pd.DataFrame, pauses: list
 def _strip(axes: Axes, timeline: _Timeline, end_s: float) -> None:
     """Draw the heartbeats, and where they stopped."""
     beats = [beat for beat in timeline.beats if 0 <= beat <= timeline.end_s]
-    axes.vlines(beats, 0, 1, color=sentinel("faint"), linewidth=0.6)
+    axes.vlines(beats, 0, 1, color=sentinel(ROLES["loop"]), linewidth=0.8)
     pauses = timeline.pauses
     for start, stop in pauses:
         axes.axvspan(start, stop, color=sentinel("stall"), alpha=0.85, lw=0)

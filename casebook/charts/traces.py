@@ -14,7 +14,7 @@ from casebook.charts.series import columns
 from casebook.charts.tables import Table, code, plain, table
 from casebook.colours import style
 from casebook.errors import UsageError
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 
 #: The probe's number for gevent's hub, in whose pauses everybody waits.
 _HUB = -1
@@ -78,7 +78,8 @@ def provenance(
     return table(
         Caption(
             caption or f"Who is behind each name, {label}",
-            source=f"{source} ▲ marks a change from one column to the next.".strip(),
+            clause="▲ marks a change from one column to the next.",
+            source=source,
         ),
         ("name", *steps),
         rows,
@@ -119,6 +120,8 @@ def trace(
     went through, as `listings.source` quotes them; they stand above it, each linked with its row.
     Raises UsageError if nothing matches, or a quotation has no row.
     """
+    check_range("before", before, 0, 10_000)
+    check_range("after", after, 0, 10_000)
     frame, label, source = _unpack(observation)
     columns(frame, "t_s", "greenlet", "depth", "function", "file", "line", "event")
     frame = frame.reset_index(drop=True)
@@ -148,8 +151,8 @@ def _boxed(caption: str, source: str, lines: Sequence[str]) -> str:
         f'<div class="cb cb-trace" role="group" aria-label="{escape(caption)}">'
         f'{style("trace")}<p><span class="cb-title">{escape(caption)}.</span> '
         f'<span class="cb-source">{marked(source.strip())}</span> '
-        f'<span class="cb-reading">{reading}</span></p>'
-        f'<pre tabindex="0">{"<br>".join(lines)}</pre></div>'
+        f'<span class="cb-clause">{reading}</span></p>'
+        f'<pre tabindex="0">{"".join(lines)}</pre></div>'
     )
 
 
@@ -173,7 +176,7 @@ def _lines(part: pd.DataFrame, blocking_row: int, took_s: float, links) -> list[
     for i, row in zip(part.index, part.itertuples(), strict=True):
         if row.greenlet != greenlet:
             greenlet = row.greenlet
-            lines.append(f'<span class="cb-faint">           greenlet {greenlet}</span>')
+            lines.append(_line(f'<span class="cb-faint">           greenlet {greenlet}</span>', 11))
         arrow = "▶" if i == blocking_row else ("←" if row.event.endswith("return") else " ")
         indent = "  " * (int(row.depth) - shallow)
         text = escape(f"{row.t_s:8.3f} {arrow} {indent}{row.function}  {row.where}".rstrip())
@@ -181,8 +184,13 @@ def _lines(part: pd.DataFrame, blocking_row: int, took_s: float, links) -> list[
             text = f"<mark>{text}  ◀ {words.seconds(took_s)} pass here</mark>"
         if i in links:
             text = f'<a id="{links[i][0]}" href="#{links[i][1]}">{text}</a>'
-        lines.append(text)
+        lines.append(_line(text, 11 + len(indent)))
     return lines
+
+
+def _line(html: str, indent: int) -> str:
+    """Return a line of a trace; where it has to wrap, it goes on at its indent."""
+    return f'<span class="cb-line" style="--indent:{indent}ch">{html}</span>'
 
 
 def _linked(quotation: Listing, row: str, lines: str) -> str:

@@ -59,8 +59,8 @@
     desk.append(slider);
     control('›', 'One turn on', () => { stop(); show(step + 1); });
     const at = make('p', 'tn-at');
-    figure.insertBefore(choices, figure.querySelector('.cb-key'));
-    // Above the rows, whose heights change with the lines of code: so it stays where it is.
+    // Close to the rows; on a phone the desk stays in sight above them (style.css).
+    figure.insertBefore(choices, drawn[0]);
     figure.insertBefore(desk, drawn[0]);
     figure.insertBefore(at, drawn[0]);
     const cursors = drawn.map(one => [...one.querySelectorAll('.tn-track')].map(track => {
@@ -70,20 +70,41 @@
     }));
     for (const one of drawn) one.querySelector('.tn-says').setAttribute('aria-live', 'polite');
 
+    const fill = (row, [state, place], lines) => {
+      const [where, code] = place < 0 ? ['', ''] : lines[place];
+      row.querySelector('.tn-state').textContent = states[state];
+      row.querySelector('.tn-code').textContent = code;
+      row.querySelector('.tn-where').textContent = where;
+    };
+    // Each row keeps the height of its longest line of code, so that nothing moves between turns.
+    const widths = runs.map(() => 0);
+    const settle = () => {
+      const wide = figure.clientWidth, { steps, lines } = runs[run];
+      if (widths[run] === wide) return;
+      widths[run] = wide;
+      const highest = (node, ways, put) => {
+        node.style.minHeight = '0';
+        const heights = ways.map(way => { put(way); return node.getBoundingClientRect().height; });
+        node.style.minHeight = `${Math.ceil(Math.max(...heights))}px`;
+      };
+      drawn[run].querySelectorAll('.tn-row').forEach((row, i) => {
+        const ways = new Map(steps.map(({ rows }) => [rows[i].join(), rows[i]]));
+        highest(row, [...ways.values()], way => fill(row, way, lines));
+      });
+      const says = drawn[run].querySelector('.tn-says');
+      highest(says, steps, ({ says: text }) => { says.textContent = text; });
+    };
     const show = wanted => {
       const { steps, lines } = runs[run];
       step = Math.min(Math.max(wanted, 0), steps.length - 1);
       const now = steps[step];
       drawn.forEach((one, i) => { one.hidden = i !== run; });
       buttons.forEach((button, i) => button.setAttribute('aria-pressed', i === run));
+      settle();
       const later = step < steps.length - 1 ? 100 - 100 * now.to / end : 0;
       drawn[run].querySelectorAll('.tn-row').forEach((row, i) => {
-        const [state, place] = now.rows[i];
-        row.className = `tn-row tn-is-${state}`;
-        row.querySelector('.tn-state').textContent = states[state];
-        const [where, code] = place < 0 ? ['', ''] : lines[place];
-        row.querySelector('.tn-code').textContent = code;
-        row.querySelector('.tn-where').textContent = where;
+        row.className = `tn-row tn-is-${now.rows[i][0]}`;
+        fill(row, now.rows[i], lines);
         // What is still to come is not given away.
         row.querySelector('.tn-bars').style.clipPath = `inset(0 ${later}% 0 0)`;
         cursors[run][i].style.left = `${100 * now.from / end}%`;
@@ -93,8 +114,9 @@
       slider.max = steps.length - 1;
       slider.value = step;
       const [from, to] = [now.from, now.to].map(ms => ms.toFixed(now.to - now.from < 1 ? 1 : 0));
-      const turn = `Turn ${step + 1} of ${steps.length}`;
-      at.textContent = `${turn}: ${from} to ${to} ms after the start`;
+      const turns = steps.length - 1;  // the last step is the end
+      at.textContent = step === turns ? `The end, ${now.to.toFixed(0)} ms after the start`
+        : `Turn ${step + 1} of ${turns}: ${from} to ${to} ms after the start`;
       slider.setAttribute('aria-valuetext', `${at.textContent}. ${now.says}`);
     };
     // Slowly enough to read, and longer where more time passes.
@@ -118,5 +140,6 @@
       timer = setTimeout(next, lasts(steps[step]));
     };
     show(step);
+    new ResizeObserver(() => { if (widths[run] !== figure.clientWidth) show(step); }).observe(figure);
   }
 })();

@@ -8,7 +8,7 @@ deciding moment: the longest wait.
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -46,6 +46,7 @@ _STATES = {
     "watched": "the loop will wake it",
     "loop": "cannot look at any socket",
     "done": "done",
+    "idle": "has nothing left to do",
 }
 
 
@@ -65,7 +66,7 @@ def turns(
     contents = {
         "states": _STATES,
         "end": round(1000 * end_s, 2),
-        "runs": [run.as_data() for run in panels],
+        "runs": [run.as_data([other for other in panels if other is not run]) for run in panels],
     }
     data = json.dumps(contents, separators=(",", ":")).replace("</", "<\\/")
     name = slug(name or title)
@@ -208,10 +209,11 @@ class _Run:
         sentence = self.describe_step(self.deciding)
         return f"{words.capital(self.label)}: {sentence[0].lower()}{sentence[1:]}"
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self, others: Sequence["_Run"] = ()) -> dict[str, Any]:
         """Return the input of turn_stepper.js: the steps, with the state and the place of each row.
 
-        The last one also says how long all of them took.
+        The last one is no turn: all are done, and it says how long that took here and in the
+        others.
         """
         steps = [
             {
@@ -222,13 +224,26 @@ class _Run:
             }
             for step in self.steps.index
         ]
-        requests = sum(row != LOOP for row in self.rows)
-        steps[-1]["says"] += f" All {requests} requests together: {1000 * self.end_s:.0f} ms."
+        end = {
+            "from": steps[-1]["to"],
+            "to": steps[-1]["to"],
+            "rows": [["idle" if row == LOOP else "done", -1] for row in self.rows],
+            "says": " ".join([self.describe_end(), *(run.describe_length() for run in others)]),
+        }
         return {
             "label": self.label,
             "lines": self._lines,
-            "steps": steps,
+            "steps": [*steps, end],
         }
+
+    def describe_end(self) -> str:
+        """Say how long all requests took together."""
+        requests = sum(row != LOOP for row in self.rows)
+        return f"All {requests} requests are done, after {1000 * self.end_s:.0f} ms."
+
+    def describe_length(self) -> str:
+        """Say of the run, beside another one, how long it takes."""
+        return f"{words.capital(self.label)}: {1000 * self.end_s:.0f} ms."
 
     def html(self, end_s: float) -> str:
         """Return the run at its deciding moment. end_s: where its scale of time ends."""

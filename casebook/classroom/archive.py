@@ -149,8 +149,7 @@ def whodunits(into: Path) -> None:
 def index(titles: dict[str, str]) -> str:
     """Return the page that leads to all that is in the archive."""
     slides = "".join(
-        f'<li><a href="slides/{stem}.html">{stem.partition("_")[0].lstrip("0")} {escape(title)}'
-        "</a></li>\n"
+        f'<li><a href="slides/{stem}.html">{escape(_numbered(stem, title))}</a></li>\n'
         for stem, title in titles.items()
     )
     labs = "".join(
@@ -176,6 +175,12 @@ one for each student; <a href="whodunit/culprits.txt">who did it</a>. Keep
 <a href="whodunit/secret">the secret</a>, with which you mark them.</p>
 """
     return _page("For the teacher", body)
+
+
+def _numbered(stem: str, title: str) -> str:
+    """Return a chapter's title after its number; the pages of the evidence have no number."""
+    number = stem.partition("_")[0].lstrip("0")
+    return f"{number} {title}" if number.isdigit() else title
 
 
 def _page(title: str, body: str) -> str:

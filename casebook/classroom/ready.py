@@ -35,15 +35,15 @@ def chapters(book: Book, numbers: Iterable[str]) -> list[Path]:
     Raises UsageError.
     """
     notebooks = {path.stem.partition("_")[0].lstrip("0"): path for path in book.notebooks()}
-    numbers = [number.lstrip("0") for number in numbers]
+    chosen = []
     for number in numbers:
-        if number not in notebooks or not number.isdigit():
+        name = number.lstrip("0")
+        if name not in notebooks or not name.isdigit():
             numbered = [name for name in notebooks if name.isdigit()]
             raise UsageError(f"there is no chapter {number!r}; choose {numbered[0]} to "
                              f"{numbered[-1]}")  # fmt: skip
-    return [notebooks[number] for number in numbers] or [
-        path for number, path in notebooks.items() if number.isdigit()
-    ]
+        chosen.append(notebooks[name])
+    return chosen or [path for number, path in notebooks.items() if number.isdigit()]
 
 
 def lines(paths: list[Path]) -> Iterator[tuple[bool, str]]:

@@ -31,12 +31,16 @@ from casebook.laboratory.progress import Progress
 STACK = "whodunit-today"
 _MYSTERY = Path(__file__).with_name("mystery")
 _WITH_MODULES = room.Setting(with_siblings=True)
-_DELAY_S = 0.1
+#: How long a page takes, and how long each of the first ones: on a busy machine a healthy program
+#: may need longer than a page for its next request, since it loads its certificates before.
+_DELAY_S, _FIRST_S, _FIRST = 0.1, 1.5, 3
 #: How long the server of the notices takes to shake hands, in seconds.
 _HANDSHAKE_S = 0.3
-#: The most pages of a run, and how often evidence is made again until it shows the same: a machine
+#: The fewest pages that show something, and the most of a run.
+FEWEST, MOST = 3, 40
+#: The most runs of an answer, and how often each is made again until it shows the same: a machine
 #: that grades a class may have come between.
-MOST, TRIES = 40, 3
+MOST_RUNS, TRIES = 10, 3
 _TWICE = "this case was handed in more than once"
 
 #: Who may have done it, and in which words.
@@ -44,8 +48,8 @@ CULPRITS = {
     "injected": "pyOpenSSL was put into urllib3, and blocks the event loop",
     "late": "the monkey patch comes too late, only once the pages are in",
     "order": "the imports are in the wrong order: requests before the monkey patch",
-    "session": "a session is made for each request",
-    "loads": "the certificates are loaded again for each request",
+    "session": "the ledger makes a session for each request",
+    "loads": "the ledger loads its certificates again for each request",
     "http1": "HTTP/1.1 is spoken where HTTP/2 was meant",
     "lock": "a lock is held through each handshake, and threads share it",
     "none": "nobody: the program is all right",
@@ -113,12 +117,17 @@ class Run:
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     @property
+    def kind(self) -> str:
+        """Return what was run: "pages over https"."""
+        return f"{self.department} over {self.scheme}"
+
+    @property
     def shows(self) -> str:
         """Return what the run shows, in words that are the same when it is made again."""
-        over = f"{self.department} over {self.scheme}: "
+        over = f"{self.kind}: "
         if self.came < self.n:
             return over + "not every page comes"
-        if self.n < 3:
+        if self.n < FEWEST:
             return over + "too few pages to show anything"
         if self.department in ("pages", "notices"):
             assert self.peak_in_flight is not None
@@ -228,6 +237,8 @@ that may serve as evidence are made, counted by the server, and kept under an id
     .venv/bin/python -m casebook whodunit run FOLDER pages --n 10
     .venv/bin/python -m casebook whodunit run FOLDER pages --n 10 --scheme http
 
+`--n` is {FEWEST} to {MOST} pages. The shelf is asked over https alone.
+
 Then accuse, with the ids of the runs that show it:
 
     .venv/bin/python -m casebook whodunit answer FOLDER --culprit WHO --evidence ID ID
@@ -237,8 +248,9 @@ teacher's, or your own if you play alone (a case without a secret).
 
     .venv/bin/python -m casebook whodunit mark FOLDER
 
-"Because" needs a run in which the cause, or what it works on, is taken away. Who acquits
-everybody shows all four departments healthy. Runs are made again when the class is marked.
+"Because" needs a run in which the cause, or what it works on, is taken away. If you
+acquit everybody, show all four departments healthy, over https. Runs are made again when the class
+is marked.
 """
 
 
@@ -274,9 +286,12 @@ def _from_site(path: Path, n: int, scheme: str) -> Run:
     department = path.stem
     with World() as world, Progress(n, f"{department} over {scheme}", "page") as progress:
         site = world.site("right" if scheme == "https" else "plain")
-        delay_s = 0.0 if department == "ledger" else _DELAY_S
         pages = [secrets.token_hex(4) for _ in range(n)]
-        requests = [{"url": f"{site.url}/delay/{delay_s}?page={page}"} for page in pages]
+        delays_s = [0.0] * n if department == "ledger" else [_FIRST_S] * _FIRST + [_DELAY_S] * n
+        requests = [
+            {"url": f"{site.url}/delay/{delay_s}?page={page}"}
+            for page, delay_s in zip(pages, delays_s, strict=False)
+        ]
         job = _job(requests, world.bundle)
         is_countable = department == "ledger"
         outcome = room.run(
@@ -348,16 +363,20 @@ def answer(folder: Path, culprit: str, evidence: list[str]) -> str:
     """
     if culprit not in CULPRITS:
         raise UsageError(f"there is no culprit {culprit!r}; choose one of: {', '.join(CULPRITS)}")
+    if len(evidence) > MOST_RUNS:
+        raise UsageError(f"{len(evidence)} runs are too many; choose {MOST_RUNS} at most")
     runs = []
     for id_ in evidence:
         if (run := _load_run(folder, id_)) is None:
             raise UsageError(f"there is no run {id_!r} in {folder / 'runs'}")
+        if run.n < FEWEST:
+            raise UsageError(f"run {id_} has too few pages to show anything: make one of {FEWEST}")
         runs.append(run)
     path = folder / "answer.json"
     path.write_text(json.dumps({"culprit": culprit, "evidence": evidence}) + "\n", encoding="utf-8")
-    proof = words.join(run.shows.partition(":")[0] for run in runs) or "no run"
+    proof = words.join(run.kind for run in runs) or "no run"
     kinds = {shows.partition(":")[0] for shows in _SHOWN_BY[culprit]}
-    lacks = sorted(kinds - {run.shows.partition(":")[0] for run in runs})
+    lacks = sorted(kinds - {run.kind for run in runs})
     needs = f"such an answer needs {len(kinds)} {words.of_number(len(kinds), 'kinds')} of runs"
     rest = f"still missing: {words.join(lacks)}" if lacks else "all are there"
     return f"{path}: {culprit}, with {proof}; {needs}; {rest}. Whether it is right, the marks say."
@@ -428,7 +447,7 @@ def _mark(folder: Path, secret: bytes) -> Mark:
 
 def _judge(folder: Path, culprit: str, was: str, evidence: list[str]) -> str:
     """Say what is wrong with the evidence; an empty string if it shows the culprit."""
-    runs = [_load_run(folder, id_) for id_ in evidence[:10]]
+    runs = [_load_run(folder, id_) for id_ in evidence[:MOST_RUNS]]
     for id_, run in zip(evidence, runs, strict=False):
         if run is None:
             return f"run {id_} is not there, or was changed"

@@ -27,7 +27,7 @@ from casebook.findings.claims import behind, plain
 from casebook.findings.media import COMPARISON
 from casebook.findings.sentences import Sentence, origin
 from casebook.laboratory.decisions import UNDECIDED
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_choice, for_readers
 
 REPRODUCED, DIFFERS = "reproduced", "differs"
 NOT_REPRODUCED, NOT_MEASURED = "not reproduced", "not measured"
@@ -95,8 +95,7 @@ def load() -> pd.DataFrame:
 def row(id: str) -> pd.Series:
     """Return one published row. Raises UsageError for an unknown id."""
     frame = load().set_index("id", drop=False)
-    if id not in frame.index:
-        raise UsageError(f"data/published.csv has no row {id!r}; its ids: {', '.join(frame.index)}")
+    check_choice("the id of a row of data/published.csv", id, frame.index)
     return frame.loc[id]
 
 

@@ -63,14 +63,17 @@ _WIDE = {
 }
 _WORDS = {layer: re.compile(rf"(?<![\w/])(?:{words})\b", re.I) for layer, words in _WIDE.items()}
 
-#: What a sentence may name in the place of all: packages, libraries and programs of the book.
+#: What a sentence may name in the place of all: packages, libraries and programs of the book. Who
+#: said something is none of them; the server, laptop or program of a person is.
 _NAMES = re.compile(
     r"\b(?:requests|grequests|urllib3|httpx2?|aiohttp|niquests|pycurl|curl_cffi|libcurl|hyper|h2|"
     r"gevent|gevent[_-]openssl|geventhttpclient|eventlet|pyOpenSSL|OpenSSL|truststore|pip|openai|"
     r"botocore|aiobotocore|Twisted|Granian|aioquic|Dask|glibc|malloc|select\.poll|poll|recv_into|"
     r"extract|patch_all|set_default_verify_paths|CPython|GIL|Python \d|bare client|this library|"
     r"same library|"
-    r"our (?:line|server|client|store)|the (?:author|post)|Hirani)\b",
+    r"our (?:line|loop|server|client|store)|"
+    r"(?:the post|Hirani|Borrego|Miech)['’]s (?:own )?(?:server|laptop|script|loop|client|store)"
+    r")\b",
     re.I,
 )
 

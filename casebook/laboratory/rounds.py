@@ -19,9 +19,12 @@ from casebook import spans
 from casebook.errors import NotInFile, UsageError
 from casebook.laboratory import reservation
 from casebook.laboratory.decisions import LOOKS, OTHERWISE, UNDECIDED, Question, interval
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 
 Result = TypeVar("Result")
+
+#: The most rounds that can be asked for.
+MOST = 1000
 
 
 def as_list(value: object) -> list[Any]:
@@ -31,7 +34,11 @@ def as_list(value: object) -> list[Any]:
 
 def numbers(repeats: int | range) -> range:
     """Return the numbers of the rounds: 3 -> 1, 2, 3. A range is returned as it is."""
-    return range(1, repeats + 1) if isinstance(repeats, int) else repeats
+    return repeats if isinstance(repeats, range) else range(1, int(repeats) + 1)
+
+
+def _count(repeats: int | range) -> int:
+    return len(repeats) if isinstance(repeats, range) else repeats
 
 
 def in_turns(variants: Iterable[Any], repeats: int | range) -> Iterator[tuple[int, Any]]:
@@ -97,8 +104,14 @@ def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
         looks: Iterable[int] = LOOKS,
         **options: Any,
     ) -> pd.DataFrame:
+        repeats = signature.bind_partial(*args, **options).arguments.get("repeats")
+        if repeats is not None:
+            check_range("repeats", _count(repeats), 1, MOST)
+        looks = list(looks)
+        for look in looks:
+            check_range("looks", look, 1, MOST)
         if questions := as_list(() if until is None else until):
-            if signature.bind_partial(*args, **options).arguments.get("repeats") is not None:
+            if repeats is not None:
                 raise UsageError(
                     "until= takes as many rounds as its questions need, and repeats= says how "
                     "many: give one of the two (looks=(8,) is what takes eight rounds and no more)"

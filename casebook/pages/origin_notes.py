@@ -1,9 +1,12 @@
 """Where a page's numbers come from: a line at its foot, and before it has any, a note on top."""
 
+import os
 import re
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
+from casebook.laboratory import machine_files
 from casebook.pages.contents import Book
 
 #: Where and when something was measured, in the captions of a page (charts/origins.py).
@@ -12,6 +15,9 @@ _CAPTION = re.compile(
     r"(?P<first>\d+ \w+ \d{4})(?:, \d\d:\d\d(?: UTC)?)?"
     r"(?: to (?:(?P<last>\d+ \w+ \d{4})|\d))?"
 )
+
+#: How a caption begins whose runs are the build's own.
+_HERE = "Measured on this machine"
 
 
 def while_written(book: Book, path: Path | None = None) -> str:
@@ -66,16 +72,42 @@ def of_the_book(book: Book) -> str:
     )
 
 
-def of_captions(text: str) -> str:
-    """Return where and when what a page shows was measured, once for all of its captions."""
+@cache
+def own_machine() -> str:
+    """Name the machine that writes the pages, to those who have another: "Intel Xeon, 2 cores"."""
+    about = {"processor": machine_files.processor(), "cores": os.cpu_count()}
+    return re.sub(r"\((?:R|TM)\)|(?: Processor| CPU)\b| @ [^,]*", "", machine_files.label(about))
+
+
+def named(text: str) -> str:
+    """Return captions as a published page shows them, with the name of the machine.
+
+    To its reader "this machine" would be her own.
+    """
+    return text.replace(_HERE, f"Measured on {own_machine()}")
+
+
+def of_captions(text: str, is_published: bool = False) -> str:
+    """Return where and when what a page shows was measured, once for all of its captions.
+
+    text: as the captions were written. is_published: whether others read the page, to whom it says
+    how to measure theirs; whoever built it reads "this machine".
+    """
     days: dict[tuple[str, str], list[str]] = {}
     for found in _CAPTION.finditer(text):
         key = (found["how"].capitalize(), found["place"])
         days.setdefault(key, []).extend(filter(None, (found["first"], found["last"])))
     sentences = []
-    for (how, place), named in days.items():
-        first, last = min(named, key=_as_date), max(named, key=_as_date)
-        sentences.append(f"{how} on {place}, {first}{f' to {last}' if last != first else ''}.")
+    for (how, place), dates in days.items():
+        first, last = min(dates, key=_as_date), max(dates, key=_as_date)
+        time = f"{first} to {last}" if last != first else first
+        if f"{how} on {place}" == _HERE:
+            place, time = (
+                (own_machine(), f"{time}; your own machine's numbers come from make book")
+                if is_published
+                else (f"{place} ({own_machine()})", time)
+            )
+        sentences.append(f"{how} on {place}, {time}.")
     return " ".join(sentences)
 
 

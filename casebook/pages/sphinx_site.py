@@ -166,12 +166,21 @@ def take_outputs(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def say_origin(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Say at the foot of a page, once, whose measurements it shows, where and when."""
+    """Say at the foot of a page, once, whose measurements it shows, where and when.
+
+    In a published book the captions, too, name the machine.
+    """
     book, path = Book(Path(app.srcdir)), Path(app.env.doc2path(page))
     own = path.suffix == ".ipynb"
     note = origin_notes.of_chapter(book, path) if own else origin_notes.of_the_book(book)
-    captions = " ".join(node.astext() for node in doctree.findall(nodes.raw))
-    if text := f"{note} {origin_notes.of_captions(captions)}".strip():
+    shown = list(doctree.findall(nodes.raw))
+    captions = " ".join(node.astext() for node in shown)
+    is_published = bool(address.of_site(book.root))
+    for node in shown if is_published else ():
+        caption = origin_notes.named(node.astext())
+        node.clear()
+        node += nodes.Text(caption)
+    if text := f"{note} {origin_notes.of_captions(captions, is_published)}".strip():
         foot = f'<p class="cb-foot">{html.escape(text)}</p>'
         doctree.append(nodes.raw("", foot, format="html"))
 

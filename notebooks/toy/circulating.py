@@ -1,8 +1,8 @@
-"""A waiter who does not block: meanwhile he sees to other tables."""
+"""A waiter who does not block: he sees to other tables meanwhile."""
 
 import gevent
 
 
 def wait(cooking_s):
-    """Come back then: meanwhile the event loop runs other greenlets."""
+    """Let the event loop run other greenlets, then come back."""
     gevent.sleep(cooking_s)

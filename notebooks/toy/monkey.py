@@ -6,10 +6,10 @@ _original = standing.wait
 
 
 def patch():
-    """From now on `standing.wait` is `circulating.wait`."""
+    """Make the name `standing.wait` stand for `circulating.wait`."""
     standing.wait = circulating.wait
 
 
 def undo():
-    """The name stands for the original function again."""
+    """Make it stand for the original function again."""
     standing.wait = _original

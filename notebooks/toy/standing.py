@@ -4,5 +4,5 @@ import time
 
 
 def wait(cooking_s):
-    """Stand still: nothing else in this thread happens meanwhile."""
+    """Block: nothing else in this thread runs in the meantime."""
     time.sleep(cooking_s)

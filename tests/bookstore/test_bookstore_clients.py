@@ -209,11 +209,11 @@ def test_a_number_after_the_name_is_what_the_protocol_has_many_of(shop):
     [
         ("bare-h2:many", {}, "a whole number"),
         ("requests:2", {}, "connections is 2; choose 1 to 1$"),
-        ("wget", {}, "no client 'wget'"),
+        ("wget", {}, "client is 'wget'"),
         ("pipes:0", {}, "connections is 0"),
         ("hyper", {"order": "completed"}, "reads in the order asked"),
         ("pipes", {"order": "chunks"}, "reads in the order completed or asked"),
-        ("pipes", {"n": 3_001}, "n is 3001; choose 1 to 3000"),
+        ("pipes", {"n": 3_001}, "n is 3,001; choose 1 to 3,000"),
         ("pipes", {"n": 0}, "n is 0"),
         ("pipes", {"latency_s": 2}, "latency is 2 s"),
         ("pipes", {"repeats": 0}, "repeats is 0"),

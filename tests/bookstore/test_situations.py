@@ -42,12 +42,22 @@ def test_few_rounds_decide_nothing_but_who_has_the_smallest_median():
     assert set(table["outcome"]) == {"best", "undecided"}
 
 
-def test_what_was_not_measured_is_empty():
+def test_a_row_says_in_words_who_is_soonest_and_what_was_not_decided():
     told = line.cells(line.standings(visits(), ["where"]), ["where"])
-    assert list(told["where"]) == ["near", "far"]
-    assert told["slow"].iloc[0].startswith("longer: 2.") and told["slow"].iloc[1] == ""
-    assert list(told["fast"]) == ["best, 1.00 s"] * 2
-    assert told["noisy"].str.startswith("undecided: ").all()
+    # By hand. The medians: fast 1.0, alike 1.05, noisy 1.55, slow 2.1 s. Of the rounds, slow takes
+    # 1.9 to 2.3 times as long, 2.0 in the middle; alike 1.04 to 1.05; noisy 0.7 to 4.0, which
+    # spans 1.1, so no number is said of it.
+    both = "alike as good; noisy: the rounds do not agree"
+    assert told.to_dict("records") == [
+        {"where": "near", "soonest": "fast, 1.00 s", "others": f"{both}; slow 2.0 times as long"},
+        {"where": "far", "soonest": "fast, 1.00 s", "others": both},
+    ]
+
+
+def test_of_few_rounds_nothing_is_said_but_who_has_the_smallest_median():
+    told = line.cells(line.standings(visits(rounds=3), ["where"]), ["where"])
+    assert not told["others"].str.contains(r"\d").any()
+    assert told["others"].str.count("too few rounds").tolist() == [3, 2]
 
 
 def test_the_law_is_said_of_the_visits_that_it_knows():

@@ -41,9 +41,9 @@ def visits(**also) -> pd.DataFrame:
 # ---------------------------------------------------------------- the law
 
 
-def test_the_law_counts_what_chapter_17_counts():
+def test_the_law_counts_what_the_chapter_on_distance_counts():
     """Its two functions, as the chapter shows them, for the visits that it makes."""
-    cells = nbformat.read(next(places.NOTEBOOKS.glob("17_*.ipynb")), as_version=4).cells
+    cells = nbformat.read(next(places.NOTEBOOKS.glob("*_distance.ipynb")), as_version=4).cells
     shown = [cell.source for cell in cells if re.match(r"def (flights|over_tcp)\(", cell.source)]
     told: dict = {"math": __import__("math")}
     exec("\n".join(shown), told)
@@ -209,6 +209,28 @@ def test_it_is_set_by_keys_and_says_what_the_law_says(tab):
     slider(tab, "ms").focus()
     tab.keyboard.press("Home")
     assert "from 0.5 ms away" in said.text_content()
+
+
+def test_the_scale_stays_where_it_is_and_each_line_has_its_name(tab):
+    """So a line moves under the hand, and not the scale; what coincides shows both colours."""
+
+    def scale() -> list[str]:
+        lines = tab.locator(".cl-plot .cl-grid").all()
+        return [f"{line.get_attribute('x1')}, {line.get_attribute('y1')}" for line in lines]
+
+    before, curve = scale(), tab.locator(".cl-law").first
+    was = curve.get_attribute("points")
+    for name in ("body", "n", "ms"):
+        for key in ("Home", "End", "ArrowLeft"):
+            slider(tab, name).press(key)
+            assert scale() == before
+    assert curve.get_attribute("points") != was
+    names = tab.locator(".cl-plot text").all_text_contents()
+    assert {"one", "six", "one each", "streams", "wide"} <= {*names}
+    dashes = tab.locator(".cl-law").evaluate_all(
+        "lines => lines.map(line => getComputedStyle(line).strokeDasharray)"
+    )
+    assert [dash != "none" for dash in dashes] == [False] * 4 + [True]
 
 
 def test_a_button_leads_to_what_was_measured(tab):

@@ -50,7 +50,7 @@ def test_it_begins_with_what_the_still_says_which_is_the_model(shown) -> None:
     expected = [told(row) for row in model.itertuples()]
     assert figures(shown) == expected
     for number in [*expected[0], *expected[1]]:
-        assert f"<td>{number}</td>" in drawn(COSTS, 0.1, "x").html
+        assert f">{number}</td>" in drawn(COSTS, 0.1, "x").html
 
 
 def test_a_slider_changes_what_the_model_would_change(shown) -> None:

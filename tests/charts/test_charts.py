@@ -15,6 +15,7 @@ from coloraide import Color
 
 from casebook import charts, colours, words
 from casebook.cases.bookstore import readers
+from casebook.cases.bookstore.line import law
 from casebook.cases.fetching import bindings, observations
 from casebook.charts import figure, lines, tables
 from casebook.charts.listings import Listing
@@ -258,9 +259,19 @@ TOGETHER = {
         *(colours.colour_of("", each) for each in ("httpx", "httpx-each", "curl_cffi", "go")),
     ],
     "the bookstore": {colours.colour_of("", client) for client in readers.READERS},
+    "the roles": [colours.of_role(role) for role in ("slow", "fast", "loop")],
+    "the ways over a line": [colours.choice_for("way", way) for way in law.WAYS],
+    "greenlets and threads": [
+        colours.choice_for("way", f"{client}{end}")
+        for client in ("grequests", "threads")
+        for end in ("", ", cured")
+    ],
 }
 #: How far apart they are for everybody at least.
-ENOUGH = {"the stages": 0.07, "other clients": 0.065, "the bookstore": 0.065}
+ENOUGH = {
+    **{"the stages": 0.07, "other clients": 0.065, "the bookstore": 0.065},
+    **{"the roles": 0.1, "the ways over a line": 0.08, "greenlets and threads": 0.065},
+}
 
 
 @pytest.mark.parametrize("blindness", ["protan", "deutan", "tritan"])
@@ -285,6 +296,38 @@ def test_a_stack_has_the_same_colour_in_every_chart():
     ):
         drawn = re.findall(r"var\(--cb-(stage-\d|indigo|olive)", chart.html.split("</style>")[1])
         assert set(drawn) == {"stage-2"}
+
+
+#: Colours of the marks and stems of a chart, in the order in which they are drawn.
+MARKED = re.compile(r"(?:fill|stroke): ?var\(--cb-(stage-\d|control|indigo|steel|cured)\b")
+
+
+def marked_in(chart) -> set[str]:
+    return {*MARKED.findall(chart.html.split("</style>")[1])}
+
+
+def test_a_colour_says_the_role_wherever_it_need_not_tell_stacks_apart():
+    """Slow is orange and fast is blue, whatever the stack's own colour."""
+    slow, fast = (colours.of_role(role) for role in ("slow", "fast"))
+    was_slow = runs("google-auth-2.55.1-today", SLOW)
+    cured = runs("stage-4-today")
+    assert marked_in(charts.dots(was_slow, "wall_s", title="One")) == {slow}
+    assert marked_in(charts.dots(cured, "wall_s", title="Other")) == {fast}
+    both = pd.concat([was_slow, cured])
+    assert marked_in(charts.cures(both)) == {slow, fast}
+    assert marked_in(charts.against(both, "n", "wall_s", title="Lines")) == {slow, fast}
+    # Two that are fast are told apart by their own colours, if they are lines; rows have names.
+    fast_ones = pd.concat([runs("stage-4-today"), runs("stage-3-today")])
+    lines = charts.against(fast_ones, "n", "wall_s", title="Two")
+    assert marked_in(lines) == {"stage-3", "stage-4"}
+    assert marked_in(charts.dots(fast_ones, "wall_s", title="Two")) == {fast}
+    # What a verdict says nothing of has none of its colours, unless the chapter gives the roles.
+    assert marked_in(charts.dots(fast_ones, "n", title="Plain")) == {colours.of_role("other")}
+    roles = {"stage-4-today": "slow", "+ gevent_openssl, today": "loop"}
+    given = charts.dots(fast_ones, "n", title="Given", roles=roles)
+    assert marked_in(given) == {slow, colours.of_role("loop")}
+    with pytest.raises(UsageError, match="no role 'quick'; choose of: slow, fast"):
+        charts.dots(fast_ones, "n", title="x", roles={"stage-4-today": "quick"})
 
 
 def test_each_chart_follows_the_page_around_it_and_leaves_it_alone():
@@ -421,13 +464,13 @@ def test_lines_that_say_that_they_are_published_or_plain_http_share_names_and_co
     chart = charts.n_against_wall(pd.concat(ours), theirs)
     assert "requests 1.40 s (1.30–1.50); " in chart.alt and "requests, published 11.0" in chart.alt
     drawn = re.findall(r"var\(--cb-(\S+?),[^>]*>(?:requests|grequests|\+)", chart.html)
-    assert set(drawn) == {"requests", "control"}
+    assert set(drawn) == {"stage-1", "control"}  # fast, and so is what was published of it
 
 
 def test_axes_are_logarithmic_only_where_n_spans_a_decade():
-    assert "logarithmic" not in charts.n_against_wall(runs()).caption
+    assert "ogarithmic" not in charts.n_against_wall(runs()).caption
     wide = runs(walls=((3, (1.1,)), (100, (2.0,))))
-    assert "logarithmic: requests (n) and wall time" in charts.n_against_wall(wide).caption
+    assert "Logarithmic: requests (n) and wall time." in charts.n_against_wall(wide).caption
 
 
 def test_boxes_are_moved_apart_as_little_as_needed():
@@ -559,7 +602,10 @@ def test_a_table_too_wide_for_a_phone_names_each_cell_for_its_cards():
     wide = tables.show(pd.DataFrame([dict.fromkeys(names, "not applicable")]), "Wide").html
     assert "cb-wide" in wide.partition("<style>")[0]
     assert '<td data-title="certificates">' in wide and '<th scope="row">' in wide
-    close = tables.show(pd.DataFrame([dict.fromkeys(names[:4], "not applicable")]), "Close").html
+    four = tables.show(pd.DataFrame([dict.fromkeys(names[:4], "no")]), "Four").html
+    assert "cb-wide" in four.partition("<style>")[0]  # however narrow they are
+    close = dict.fromkeys(names[:3], "inapplicability")
+    close = tables.show(pd.DataFrame([close]), "Close").html
     assert "cb-close" in close.partition("<style>")[0] and "data-title=" in close
     few = tables.show(pd.DataFrame([dict.fromkeys(names[:3], "not applicable")]), "Few").html
     assert 'class="cb cb-table "' in few and "data-title=" not in few
@@ -573,7 +619,7 @@ def test_what_is_the_same_in_all_rows_is_said_once_and_what_came_out_stays_in_it
     assert "In all rows: client threads." in alike and "Measured on this machine" in alike
     heads = [re.findall(r'scope="col"[^>]*>(\w+)<', each) for each in (alike, mixed)]
     assert heads == [["stack", "n", "verdict"], ["stack", "n", "verdict", "source"]]
-    assert "<td>measured here</td>" in mixed and "<td>reference machine</td>" in mixed
+    assert ">measured here</td>" in mixed and ">reference machine</td>" in mixed
 
 
 def test_only_what_says_the_usual_of_a_source_can_be_left_out():
@@ -733,10 +779,10 @@ def test_scales_are_logarithmic_where_lines_end_far_apart_but_never_over_nothing
     far = pd.concat([near, runs("stage-2-py27", ((3, (11.0,)), (10, (12.0,))))])
     for frame, said in ((near, False), (far, True), (far.assign(wall_s=far["wall_s"] - 1), False)):
         chart = charts.against(frame, "n", "wall_s", title="Scale")
-        assert ("logarithmic" in chart.caption) == said
+        assert ("Logarithmic" in chart.caption) == said
     mixed = far.assign(loads=0)
     mixed = charts.against(mixed, "n", ["wall_s", "loads"], title="Mixed")
-    assert "; logarithmic: wall time." in mixed.caption
+    assert "Logarithmic: wall time." in mixed.caption
     assert "logarithmic" not in charts.dots(LOADS, "loads", title="With a 0").caption
 
 

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 from test_pages import inaccessible, too_wide, troubles
 
-from casebook import charts, places, words
+from casebook import charts, colours, places, words
 from casebook.cases.fetching import explorer as case
 from casebook.cases.fetching import modes, phases
 from casebook.cases.fetching.probes import steps
@@ -194,7 +194,9 @@ def test_the_figure_is_a_picture_in_a_notebook_and_goes_whole_to_the_book(shown)
 def test_the_parts_of_a_request_have_the_colours_of_the_charts():
     css = (STATIC / "explorer.css").read_text()
     for event, colour in timelines.COLOURS.items():
-        assert f".tl-{event} {{ fill: var(--cb-{colour}); }}" in css
+        fill = "currentColor" if colour == "ink" else f"var(--cb-{colour})"
+        assert f".tl-{event} {{ fill: {fill}; }}" in css
+    assert f".tl-beat {{ fill: var(--cb-{colours.ROLES['loop']}); }}" in css
 
 
 def test_a_chart_of_timelines_counts_what_it_shows_and_brings_its_data(shown):
@@ -315,9 +317,7 @@ def test_by_keyboard_alone_from_the_first_invitation_to_the_last(tab: Page) -> N
     for way, where, key, found, then in LED:
         press_until(tab, way, f"#explorer-parts-{where}, [name=explorer-{where}]")
         tab.keyboard.press(key)
-        assert (
-            verdict(tab) == "Pale: the run before. Guess, then look."
-        )  # and what comes is not told yet
+        assert verdict(tab) == "Guess, then look."  # and what comes is not told yet
         assert said.inner_text() == ""
         press_until(tab, "Tab", "#explorer-guess")
         tab.keyboard.press("Enter")
@@ -442,9 +442,18 @@ def test_a_guess_comes_first_and_the_run_before_stays_behind(tab: Page) -> None:
     assert reach() > 0.8 and pale.count() == tab.locator(".tl-held").count() == 0
     tab.check("#explorer-parts-pyopenssl")
     assert plot.evaluate("box => box.inert") and "1.10 s" not in tab.locator(".ex").inner_text()
+    # The title is that of the run that is seen, and the question names the one to come.
+    title, question = tab.locator(".ex-what").inner_text(), tab.locator(".ex-ask").inner_text()
+    assert title.startswith("Pale, the run before: Python 2.7, https, grequests and nothing more")
+    assert question.startswith("Python 2.7, https, grequests with pyOpenSSL: how many delays")
     tab.get_by_label("Your guess").fill("2")
     tab.get_by_role("button", name="Show it").tap()
     assert verdict(tab) == f"{IN_A_ROW} That is 11 delays; you guessed 2."
+    assert (
+        tab.locator(".ex-what")
+        .inner_text()
+        .startswith("Python 2.7, https, grequests with pyOpenSSL: 10 requests")
+    )
     assert not plot.evaluate("box => box.inert") and tab.locator(".ex-ask").is_hidden()
     assert pale.count() == 10 and tab.locator(".ex-behind").is_visible() and reach() > 0.8
     wide = [each.bounding_box()["width"] for each in pale.all()]
@@ -463,14 +472,15 @@ def test_a_guess_comes_first_and_the_run_before_stays_behind(tab: Page) -> None:
 def test_two_runs_are_guessed_before_they_are_shown(folder: Path, tab: Page, guess: str) -> None:
     tab.goto((folder / "book" / "guessed.html").as_uri())
     drawings, caption = tab.locator(".tl-plot svg"), tab.locator("figcaption .cb-finding")
-    assert drawings.count() == 2 and not drawings.first.is_visible() and not caption.is_visible()
+    one, two = drawings.all()  # of which the first is told of in the question
+    assert one.is_visible() and not two.is_visible() and not caption.is_visible()
     place, text = tab.locator(".cb-panels").bounding_box(), tab.get_by_text("So.", exact=True)
     asked = "one takes 1.4 delays for all 10 pages. How many will two take? Your guess:"
     assert tab.locator(".ex-ask label").inner_text() == asked and not text.is_visible()
     press_until(tab, "Tab", "#explorer-guess")
     tab.keyboard.type("many")
     tab.keyboard.press("Enter")  # which is no number, so nothing is shown yet
-    assert not drawings.first.is_visible()
+    assert not two.is_visible()
     tab.locator("#explorer-guess").fill(guess)
     tab.keyboard.press("Enter")
     assert text.is_visible()

@@ -188,7 +188,7 @@ def seen_at(tab: Page) -> tuple[float, float]:
     said = tab.locator(".tn-at").text_content()
     start, end = re.findall(r"([\d.]+) to ([\d.]+) ms after the start$", said)[0]
     last = int(tab.locator(".tn-slider").get_attribute("max"))
-    assert said.startswith(f"Turn {at(tab) + 1} of {last + 1}: ")
+    assert said.startswith(f"Turn {at(tab) + 1} of {last}: ")
     return float(start), float(end)
 
 
@@ -199,11 +199,36 @@ def test_it_begins_at_the_start_and_says_which_turn_it_shows(tab, picture):
         "0 ms",
         f"{told['end']:.0f} ms",
     ]
-    for step in told["runs"][0]["steps"]:
+    *turns_of, last = told["runs"][0]["steps"]
+    for step in turns_of:
         start, end = seen_at(tab)
         assert start < end
         assert (start, end) == pytest.approx((step["from"], step["to"]), abs=0.51)
         tab.get_by_label("One turn on").click()
+    # The end is no turn: nobody has the thread, and the other run is beside it.
+    assert tab.locator(".tn-at").text_content() == f"The end, {last['to']:.0f} ms after the start"
+    states = tab.locator(".tn-run:visible .tn-state").all_text_contents()
+    assert states == ["done"] * 3 + ["has nothing left to do"]
+    says = tab.locator(".tn-run:visible .tn-says").text_content()
+    assert re.fullmatch(r"All 3 requests are done, after \d+ ms\. With the loop: \d+ ms\.", says)
+
+
+def test_nothing_moves_from_one_turn_to_the_next(tab):
+    """A row keeps the height of its longest line of code, and the text above it of its longest."""
+    rows = tab.locator(".tn-run:visible .tn-row")
+    tops = {tuple(row.bounding_box()["y"] for row in rows.all())}
+    for _ in range(int(tab.locator(".tn-slider").get_attribute("max"))):
+        tab.locator(".tn-slider").press("ArrowRight")
+        tops.add(tuple(row.bounding_box()["y"] for row in rows.all()))
+    assert len(tops) == 1
+
+
+def test_the_control_is_in_sight_beside_every_row(tab):
+    """On a phone it stays at the upper edge of the window; wide, it stands above the rows."""
+    for row in tab.locator(".tn-run:visible .tn-row").all():
+        row.evaluate("row => row.scrollIntoView({block: 'end'})")
+        box = tab.locator(".tn-desk").bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= 900
 
 
 def test_it_is_drawn_as_far_as_it_has_been_stepped_through(tab, picture):
@@ -274,7 +299,7 @@ def test_it_plays_to_the_end_and_stops(tab):
     tab.clock.run_for(5000 * (last + 1))
     assert at(tab) == last
     said = tab.locator(".tn-run:visible .tn-says").text_content()
-    assert re.search(r"\. All 3 requests together: \d+ ms\.$", said)
+    assert re.match(r"All 3 requests are done, after \d+ ms\.", said)
     assert tab.get_by_label("Play").count() == 1 and tab.get_by_label("Pause").count() == 0
 
 

@@ -63,6 +63,17 @@ def test_the_archive_has_all_labs_and_all_answers(made):
     assert made.with_suffix(".zip").exists()
 
 
+def test_the_index_names_chapters_by_their_numbers_and_the_evidence_without():
+    titles = {"03_monkeys": "Monkeys", "a_doctor": "How often is it right?", "20_x": "<b>"}
+    index = archive.index(titles)
+    named = re.findall(r'<a href="slides/(\w+)\.html">(.*?)</a>', index)
+    assert named == [
+        ("03_monkeys", "3 Monkeys"),
+        ("a_doctor", "How often is it right?"),
+        ("20_x", "20 &lt;b&gt;"),
+    ]
+
+
 @needs("npm")
 def test_the_index_leads_to_all_of_it(made):
     index = (made / "index.html").read_text()

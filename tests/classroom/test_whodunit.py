@@ -49,6 +49,26 @@ def test_each_culprit_shows_itself_and_nothing_else_is_changed(solved):
         assert others == [culprit]
 
 
+SLOW = """
+import gevent.monkey, gevent.ssl
+sleep = gevent.monkey.get_original("time", "sleep")
+shake_hands = gevent.ssl.SSLSocket.do_handshake
+def slowly(*given):
+    shake_hands(*given)
+    sleep(0.25)
+gevent.ssl.SSLSocket.do_handshake = slowly
+"""
+
+
+def test_on_a_busy_machine_a_healthy_program_is_concurrent_all_the_same(tmp_path):
+    """From one request to the next it takes longer than a page does, and keeps the loop."""
+    whodunit.build(tmp_path / "program", "none")
+    with (tmp_path / "program" / "report.py").open("a") as report:
+        report.write(SLOW)
+    made = whodunit.run_now(tmp_path / "program", "pages", 4, "https")
+    assert made.shows == "pages over https: concurrent"
+
+
 def test_a_class_is_marked(solved):
     for culprit, (folder, shown) in solved.items():
         whodunit.answer(folder, culprit, [shown[each] for each in whodunit._SHOWN_BY[culprit]])
@@ -112,6 +132,14 @@ def test_an_answer_says_what_it_lacks_and_not_whether_it_is_right(tmp_path):
             "notices over http. Whether it is right, the marks say."
         )
         assert "all are there" in whodunit.answer(folder, "lock", ids)
+        kept = (folder / "answer.json").read_text()
+        few = whodunit.Run("notices", "https", 2, 2, 1, 2, None, {})
+        (folder / "runs" / f"{few.id}.json").write_text(json.dumps(asdict(few)))
+        with pytest.raises(UsageError, match="too few pages to show anything: make one of 3"):
+            whodunit.answer(folder, "lock", [few.id, *ids])
+        with pytest.raises(UsageError, match="11 runs are too many; choose 10 at most"):
+            whodunit.answer(folder, "lock", ids[:1] * 11)
+        assert (folder / "answer.json").read_text() == kept
         assert "1 kind of runs" in whodunit.answer(folder, "session", [])
     assert "whodunit mark FOLDER" in (folder / "case.md").read_text()
 

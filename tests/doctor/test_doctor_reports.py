@@ -240,6 +240,71 @@ def test_free_is_said_of_what_was_looked_at_alone(tmp_path, python):
         assert report["own_tls"] == (["psycopg2"] if more else [])
 
 
+LOOKED_AT = """
+import io, json, sys
+sys.path.insert(0, DOCTOR)
+import doctor
+out = io.StringIO()
+def look():
+    report = doctor.inside(out)
+    found = [report["verdicts"]["event loop"], report["exit_status"], report["unwatched"]]
+    print(json.dumps([*found, " ".join(out.getvalue().split())]))
+"""
+RUNNING = {
+    "asyncio": "import asyncio\nasync def main(): look()\nasyncio.run(main())\n",
+    "asyncio, in another thread": """
+import asyncio, threading
+loop, begun = asyncio.new_event_loop(), threading.Event()
+loop.call_soon(begun.set)
+threading.Thread(target=loop.run_forever, daemon=True).start()
+begun.wait(60)
+look()
+""",
+    "uvloop": """
+import uvloop
+async def main(): look()
+uvloop.new_event_loop().run_until_complete(main())
+""",
+    "trio": "import trio\nasync def main(): look()\ntrio.run(main)\n",
+}
+
+
+@pytest.mark.parametrize("driver", ["", "import psycopg2\n"])
+@pytest.mark.parametrize("loop", [*RUNNING, "none"])
+def test_from_inside_nobody_watches_a_loop_that_awaits(loop, driver, tmp_path, python):
+    """Neither free nor "does not apply" is said of it, whatever was imported beside."""
+    text = "import requests\n" + driver + LOOKED_AT + RUNNING.get(loop, "look()\n")
+    (tmp_path / "program.py").write_text(text.replace("DOCTOR", repr(str(places.DOCTOR.parent))))
+    done = here.run(python, "program.py", cwd=tmp_path)
+    verdict, status, unwatched, said = json.loads(done.stdout)
+    if loop == "none":
+        assert (verdict, status, unwatched) == ("does not apply", 0, [])
+    else:
+        name = "trio" if loop == "trio" else "asyncio"
+        assert (verdict, status, unwatched) == ("cannot tell", 2, [name])
+        assert f"{name}: every client that does not await blocks its loop" in said
+        assert "doctor.py run -- ..." in said and "Nothing to change" not in said
+    assert ("psycopg2: imported, and brings TLS of its own" in said) == bool(driver)
+
+
+@pytest.mark.parametrize(
+    ("imports", "verdict", "status"),
+    [
+        ("import asyncio, httpx", "does not apply", 0),
+        ("import asyncio, httpx, psycopg2", "cannot tell", 2),
+        ("import trio, httpx, psycopg2", "cannot tell", 2),
+        ("import requests, psycopg2", "does not apply", 0),  # in threads, nothing waits for it
+    ],
+)
+def test_imports_alone_give_no_all_clear_to_a_loop_beside_tls_that_nobody_sees(
+    imports, verdict, status, tmp_path, python
+):
+    (tmp_path / "program.py").write_text(imports)
+    done = here.run(python, places.DOCTOR, "--json", "--", "program.py", cwd=tmp_path)
+    report = json.loads(done.stdout)
+    assert (report["verdicts"]["event loop"], report["exit_status"]) == (verdict, status)
+
+
 COMPUTES = """
 import asyncio, threading, httpx
 done = []

@@ -87,7 +87,8 @@ WITHOUT = {
         books-same-library books-same-protocol books-no-library books-server-today books-granian
         books-h2load books-calls books-hundred-connections books-pool books-control
         distance-one-at-a-time take-library-or-protocol take-line-library books-compiled
-        books-compiled-alone quic-sooner quic-sooner-granian""",
+        books-compiled-alone quic-sooner quic-sooner-granian distance-window quic-last-book
+        quic-share quic-cpu take-one-book""",
     "It is about releases of the past alone, or what others published of them.": """
         books-user-cpu books-user-cpu-later books-hyper-alone books-elapsed hello-original""",
     "It is what a patch of gevent's, or none, is for: nobody will mend it.": """
@@ -95,11 +96,11 @@ WITHOUT = {
         cures-threads-become-greenlets cures-patch-all-adds""",
     "It is what the protocol asks for, or a control: no release is to blame.": """
         hello-silent hello-control books-at-once slow-in-order slow-as-completed
-        loop-unverified-control quic-amplification""",
+        loop-unverified-control quic-amplification quic-early take-one-handshake hello-refused""",
     "It is said in passing, of the release in the lock: nothing is advised because of it.": """
         hello-extra hello-no-push quic-libraries quic-ends patched-has-sni-decides
         distance-requests-whole distance-window-libraries quic-pycurl-early quic-pycurl-post
-        quic-did-not-wait""",
+        quic-did-not-wait quic-witness""",
 }
 
 

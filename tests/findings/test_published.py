@@ -31,7 +31,7 @@ def test_stages_are_called_what_the_book_calls_them():
 def test_a_value_is_a_number_where_it_is_one():
     assert published.value("talk-serial-10") == 11.0
     assert published.value("stage2-27") == "slow"
-    with pytest.raises(UsageError, match="no row 'stage9-27'"):
+    with pytest.raises(UsageError, match=r"published\.csv is 'stage9-27'; did you mean"):
         published.value("stage9-27")
 
 

@@ -266,6 +266,30 @@ def test_a_chapter_whose_turn_is_to_come_has_a_page_that_says_so(scratch: Book) 
     assert ran(scratch) == ["two"]
 
 
+def test_the_foot_of_a_published_page_names_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To its readers "this machine" would be theirs; whoever built it reads that, and the name."""
+    monkeypatch.setattr(machine_files, "processor", lambda: "Pear(R) Core(TM) 9 CPU @ 3.1 GHz")
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    origin_notes.own_machine.cache_clear()
+    captions = (
+        "Measured on this machine, 26 November 2026, 11:05 UTC. Recorded on a Plum, 2 cores, "
+        "3 May 2026, not measured now. Measured on this machine, 27 November 2026, "
+        "09:05 to 11:20 UTC."
+    )
+    recorded = "Recorded on a Plum, 2 cores, 3 May 2026."
+    time = "26 November 2026 to 27 November 2026"
+    assert origin_notes.of_captions(captions) == (
+        f"Measured on this machine (Pear Core 9, 4 cores), {time}. {recorded}"
+    )
+    assert origin_notes.of_captions(captions, is_published=True) == (
+        f"Measured on Pear Core 9, 4 cores, {time}; your own machine's numbers come from "
+        f"make book. {recorded}"
+    )
+    shown = origin_notes.named(captions)
+    assert "this machine" not in shown and shown.count("Measured on Pear Core 9, 4 cores") == 2
+    origin_notes.own_machine.cache_clear()
+
+
 def test_the_story_is_measured_and_the_laboratory_is_shown_from_a_file(scratch: Book) -> None:
     one, two = scratch.notebooks()
     (scratch.root / "book" / "story.txt").write_text("# What is told.\none\n")

@@ -34,7 +34,7 @@ def side_by_side() -> HTML:
         '<figcaption style="color:inherit;font:inherit;font-weight:600;text-align:start">'
         f"{escape(LOOPS[loop])}</figcaption>"
         f'<pre tabindex="0" role="group" aria-label="{escape(LOOPS[loop])}" '
-        'style="overflow-x:auto;font-size:.68em;line-height:1.5;padding:.8em"><code>'
+        'style="overflow-x:auto;font-size:.68em;line-height:1.5;padding:.8em .5em"><code>'
         + "\n".join(_line(line, line in shared) for line in lines)
         + "</code></pre></figure>"
         for loop, lines in codes.items()

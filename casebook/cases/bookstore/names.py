@@ -39,7 +39,7 @@ colours.choose(
     },
 )
 words.call("protocol", {"h3": "HTTP/3", "h2": "HTTP/2", "http/1.1": "HTTP/1.1"})
-colours.choose("protocol", {"h2": "stage-1", "http/1.1": "stage-2"})
+colours.choose("protocol", {"h2": "httpx", "http/1.1": "pycurl"})
 words.call(
     "engine",
     {
@@ -53,16 +53,29 @@ colours.choose("engine", {"twisted": "stage-3", "granian": "stage-4"})
 words.call(
     "order", {"completed": "as completed", "asked": "in the order asked", "chunks": "in chunks"}
 )
-colours.choose("order", {"completed": "stage-4", "asked": "stage-2"})
+colours.choose("order", {"completed": colours.ROLES["fast"], "asked": colours.ROLES["slow"]})
 words.call("connections", {1: "1 connection"}, "{:,} connections")
 words.call("at_once", {1: "one at a time"}, "{:,} at once")
-# As in the calculator: one connection, six, and many.
+# The ways over a line, as the law knows them (line/law.py): the same colours in all charts. None
+# of them is a role's, since which way is slow depends on the line.
+colours.choose(
+    "way",
+    {
+        "one connection": "urllib3",
+        "six connections": "pycurl",
+        "a connection for each": "stage-3",
+        "streams, own window": "httpx",
+        "streams, wide window": "cured",
+    },
+)
 colours.choose(
     "label",
     {
-        "http.client, 1 connection": "stage-2",
-        "http.client, 6 connections": "stage-1",
-        "http.client, 100 connections": "stage-4",
+        "http.client, 1 connection": "urllib3",
+        "http.client, 6 connections": "pycurl",
+        "http.client, 13 connections": "stage-3",
+        "http.client, 100 connections": "stage-3",
+        "bare h2, 100 at once": "httpx",
     },
 )
 words.LIBRARIES.update(("http.client", "hyper", "h2load"))

@@ -183,6 +183,7 @@ def visit(
 
     Raises UsageError, MissingInterpreter, RunFailed.
     """
+    check_range("body_bytes", body_bytes, 0, visits.MOST_BYTES)
     kinds = _kinds(clients, n, engine, **distance)
     rows = [
         row

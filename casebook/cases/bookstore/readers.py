@@ -11,7 +11,7 @@ from typing import Any
 from casebook import stacks
 from casebook.errors import UsageError, VisitFailed
 from casebook.laboratory import scripts
-from casebook.mistakes import check_range, for_readers
+from casebook.mistakes import check_choice, check_range, for_readers
 from casebook.stacks import environments
 
 SCRIPTS = Path(__file__).parent / "clients"
@@ -100,7 +100,7 @@ def get(client: str) -> Reader:
     """Return a client by name, of READERS, LOOPS or OVER_QUIC. Raises UsageError."""
     readers = READERS | LOOPS | OVER_QUIC
     if client not in readers:
-        raise UsageError(f"there is no client {client!r}; choose: {', '.join(READERS)}")
+        check_choice("the client", client, READERS)
     return readers[client]
 
 
@@ -184,6 +184,7 @@ def read(
     for once more, one at a time, and the failure says as `alone` what came of it. Raises
     VisitFailed when there is no answer within within_s, and what environments.ensure raises.
     """
+    check_range("within_s", within_s, 1, 3600, " s")
     reader = manner.reader
     run = partial(
         scripts.answer_of, environments.ensure(stacks.get(reader.stack)), script, within_s=within_s,

@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 
 from casebook import stacks
-from casebook.cases.bookstore import readers, stock
+from casebook.cases.bookstore import readers, stock, store
 from casebook.cases.bookstore.visiting import NUMBERS, VISITED, Host, Visit, figures
 from casebook.cases.fetching import modes
 from casebook.cases.fetching.server import relay
@@ -30,7 +30,7 @@ from casebook.laboratory import elsewhere, measurements, rounds
 from casebook.laboratory.experiment import runnable
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.rounds import as_list, in_turns
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 
 #: The columns of `visit`. Times in seconds.
 #:
@@ -60,6 +60,8 @@ def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
 
     position: of the book, in the list, from 1.
     """
+    check_range("position", position, 1, stock.SIZE)
+    check_range("wait_s", wait_s, 0, store.MAX_DELAY_S, " s")
     return {stock.ids()[position - 1]: wait_s}
 
 
@@ -181,6 +183,7 @@ def records(  # noqa: PLR0913 - what a chapter may ask for, each by its keyword
     Raises UsageError, VisitFailed, ServerFailed, and what environments.ensure raises when nothing
     was recorded.
     """
+    check_range("patience_s", patience_s, 1, 3600, " s")
     if target is not None:
         engine, delay_s, slow = target.engine, target.delay_s, target.slow
     planned = plan(clients, repeats, engine=engine, delay_s=delay_s, slow=slow, **parameters)
@@ -196,6 +199,7 @@ def records(  # noqa: PLR0913 - what a chapter may ask for, each by its keyword
     return rows
 
 
+@for_readers
 def plan(  # noqa: PLR0913 - one keyword for each thing in which visits differ
     clients: str | Iterable[str],
     repeats: int | range | None = None,
@@ -219,11 +223,13 @@ def plan(  # noqa: PLR0913 - one keyword for each thing in which visits differ
     for name, values, unit, minimum, maximum in (
         ("n", sizes, "", 1, stock.SIZE),
         ("the latency", distances, " s", 0, relay.LONGEST_S),
+        ("the delay", [delay_s, *(slow or {}).values()], " s", 0, store.MAX_DELAY_S),
         ("repeats", [len(rounds.numbers(repeats))], "", 1, 100),
     ):
         for value in values:
-            if not minimum <= value <= maximum:
-                raise UsageError(f"{name} is {value}{unit}; choose {minimum} to {maximum:g}")
+            check_range(name, value, minimum, maximum, unit)
+    for chosen in as_list(engine):
+        store.stack_of(chosen)
     manners = [readers.manner(*pair) for pair in product(as_list(clients), as_list(order))]
     in_words = "; ".join(f"{book}: {wait_s:g} s" for book, wait_s in (slow or {}).items())
     answers: dict[str, Any] = {"delay_s": delay_s, "slow": in_words}

@@ -21,10 +21,10 @@ import pandas as pd
 from casebook.cases.bookstore import stock
 from casebook.cases.bookstore.store import stack_of
 from casebook.cases.bookstore.visiting import Host
-from casebook.errors import VisitFailed
+from casebook.errors import UsageError, VisitFailed
 from casebook.laboratory import measurements, rounds
 from casebook.laboratory.experiment import Experiment, Parameters, Variant, in_rounds
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 from casebook.stacks import commands, digests, environments
 
 #: How each comes onto a machine.
@@ -111,6 +111,7 @@ def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
     looks: as for timed_visits.visit. Empty if h2load is not installed. Raises as `h2load`, and what
     store.open_store raises.
     """
+    check_range("n", n, 1, stock.SIZE)
     if find("h2load") is None:
         return pd.DataFrame(columns=VISIT_COLUMNS)
     parameters = {"stack": stack_of("twisted").name, "n": n}
@@ -151,6 +152,8 @@ def curl(store, path: str = "/", http1_only: bool = False) -> dict | None:
     about the connection, line by line)}. Raises VisitFailed when the server cannot be reached or
     trusted.
     """
+    if not path.startswith("/"):
+        raise UsageError(f"{path!r} is no path: it must begin with /")
     program = find("curl")
     if program is None:
         return None

@@ -5,10 +5,13 @@ than one request in flight, whatever the machine is busy with; and a serial run 
 an effective concurrency above 1, because noise only makes it slower.
 """
 
+import math
+
 import pandas as pd
 
 from casebook.cases.fetching.observations import Observation
-from casebook.mistakes import for_readers
+from casebook.errors import UsageError
+from casebook.mistakes import check_range, for_readers
 
 SERIAL, CONCURRENT, BETWEEN = "serial", "concurrent", "between"
 
@@ -38,6 +41,9 @@ def verdict(n: int, delay_s: float, wall_s: float, peak_in_flight: int | None = 
     count them. A single request, or a delay that is too short to tell, can be neither: it is
     `between`.
     """
+    check_range("n", n, 0, math.inf)
+    check_range("delay_s", delay_s, 0, math.inf)
+    check_range("wall_s", wall_s, 1e-9, math.inf)
     if n < 2 or delay_s < SHORTEST_TELLING_DELAY_S:
         return BETWEEN
     concurrency = effective_concurrency(n, delay_s, wall_s)
@@ -86,9 +92,9 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
 @for_readers
 def median_wall_s(frame: pd.DataFrame, stack: str, n: int) -> float:
     """Return the median wall time in seconds of one stack's runs at one n."""
-    rows = frame[(frame["stack"] == stack) & (frame["n"] == n)]
+    rows = frame[(frame["stack"] == stack) & (frame["n"] == n)] if len(frame) else frame
     if rows.empty:
-        raise KeyError(f"no run of {stack} with n = {n} in this frame")
+        raise UsageError(f"no run of {stack!r} with n = {n} is in this frame")
     return float(rows["wall_s"].median())
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from casebook import places
 from casebook.laboratory import measurements, rounds
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 from casebook.stacks import commands, interpreters
 from casebook.stacks.interpreters import Interpreter
 from casebook.words import LIVE
@@ -26,8 +26,9 @@ def by_python(n: int = 30) -> pd.DataFrame:
     One row for each of PYTHONS that is here, the one that runs this included: python, calls and
     primitive (of load_verify_locations, as the profile counts them), tottime_s, cumtime_s (its
     times there), refused (whether a second profile cannot be started while one runs), source,
-    measured_at. Raises RunFailed.
+    measured_at. Raises UsageError, RunFailed.
     """
+    check_range("n", n, 1, 1000)
     return _frame([_run_probe(python, n) for python in _pythons().values()]).drop(
         columns="overlaps"
     )

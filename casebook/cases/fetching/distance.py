@@ -12,9 +12,10 @@ from casebook.cases.fetching import observations, server
 from casebook.cases.fetching import trust as trusts
 from casebook.cases.fetching.bench import fetching
 from casebook.cases.fetching.observations import Observation
-from casebook.cases.fetching.server.relay import relay
+from casebook.cases.fetching.runs import check_parameters
+from casebook.cases.fetching.server.relay import LONGEST_S, relay
 from casebook.errors import UsageError
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 from casebook.stacks import environments
 
 #: The newest TLS that a stack may speak.
@@ -49,6 +50,8 @@ def profile(  # noqa: PLR0913  what a reader may choose
     """
     if tls and tls not in TLS:
         raise UsageError(f"TLS {tls!r} is not known here: choose {' or '.join(TLS)}")
+    check_parameters([n], delay_s, 1, client, "https", trust)
+    check_range("the latency", latency_s, 0, LONGEST_S, " s")
     stack = stacks.get(name)
     environments.ensure(stack)  # raises: nothing that was recorded stands in
     parameters = {"n": n, "delay_s": delay_s, "client": client, "trust": trust}

@@ -18,11 +18,19 @@ words.call(
 colours.choose(
     "trust",
     {
-        "authority": "stage-4",
-        "bundle": "stage-1",
+        "authority": "olive",
+        "bundle": "stage-2",
         "path": "requests",
-        "off": "stage-2",
+        "off": "stage-1",
         "off-hidden": "stage-3",
+    },
+)
+colours.choose(
+    "verdict",
+    {
+        "serial": colours.ROLES["slow"],
+        "concurrent": colours.ROLES["fast"],
+        "between": colours.ROLES["other"],
     },
 )
 
@@ -43,6 +51,16 @@ _STAGES = (
     *(f"stage-{i}-{python}" for i in range(5) for python in PYTHONS),
 )
 words.call(RUN, {(stack, "requests"): "requests" for stack in _STAGES})
+# The four ways of chapter 15, which are lines in one chart.
+colours.choose(
+    "way",
+    {
+        "grequests": colours.ROLES["slow"],
+        "grequests, cured": colours.ROLES["fast"],
+        "threads": "urllib3",
+        "threads, cured": "pycurl",
+    },
+)
 # Real threads and greenlets stand side by side in one chart.
 colours.choose(
     RUN,

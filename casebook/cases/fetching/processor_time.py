@@ -20,6 +20,7 @@ from casebook.cases.fetching.bench import lab_server
 from casebook.errors import RunFailed
 from casebook.laboratory import rounds, scripts
 from casebook.laboratory.experiment import Experiment, Parameters, in_rounds
+from casebook.mistakes import check_range
 from casebook.stacks import commands, environments
 from casebook.stacks.environments import Environment
 
@@ -79,6 +80,7 @@ def by_part(names: Iterable[str], n: int = 100, repeats: int | range = 1) -> pd.
 
 def _programs(names: Iterable[str], repeats: int | range, **parameters: Any) -> pd.DataFrame:
     """Measure programs in turns: a row each, with the parameters and the figures."""
+    check_range("n", parameters["n"], 1, 1000)
     programs = [(_experiment_of(parameters["client"], name), name, parameters) for name in names]
     frame = in_rounds(programs, repeats, "whole programs")
     return frame.drop(columns="sample", errors="ignore")  # an empty frame has no such column

@@ -10,13 +10,13 @@ from typing import Any
 import pandas as pd
 
 from casebook import stacks, words
-from casebook.cases.fetching import observations, trust
+from casebook.cases.fetching import observations, runs, trust
 from casebook.cases.fetching.bench import fetching
 from casebook.cases.fetching.observations import COUNTS, Observation, recorded_profile
 from casebook.errors import UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.rounds import as_list, in_turns
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 from casebook.stacks import environments
 
 #: The profile that the reference machine recorded of a stack, by its name.
@@ -107,6 +107,7 @@ def beside(
         label: _place_totals(observation.frame) for label, observation in observations.items()
     }
     both = pd.concat(tables, axis="columns")
+    check_range("top", top, 1, 100)
     only = list(only)
     chosen = [place for end in only for place in both.index if f"/{place}".endswith(f"/{end}")]
     if len(chosen) < len(only):
@@ -189,7 +190,9 @@ def in_rounds(  # noqa: PLR0913  what a reader may choose
     (laboratory/rounds.py). One row per profile: stack, n, delay_s, repeat, its figures, wall_s,
     source, measured_at, key. Raises UsageError, RunFailed and MissingInterpreter.
     """
-    stack = stacks.get(name)
+    stack, delays_s = stacks.get(name), list(delays_s)
+    for delay_s in delays_s:
+        runs.check_parameters([n], delay_s, 1, client, "https", trust)
     environments.ensure(stack)  # raises: no recorded profile stands in for one of a round
     parameters = {"client": client, "trust": trust, "scheme": "https", "gather": "profile"}
     experiment, rows = fetching(stack, client, "profile"), []

@@ -12,7 +12,7 @@ import os
 
 from casebook import places, stacks
 from casebook.cases.fetching import clients, server
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 from casebook.stacks import commands, environments
 
 
@@ -23,6 +23,7 @@ def run(name: str, code: str, *arguments: str, within_s: float = 60) -> str:
     name: the stack. arguments: the code's sys.argv[1:]. Raises RunFailed with the last line of
     what it said on standard error if it fails or takes longer, and MissingInterpreter.
     """
+    check_range("within_s", within_s, 1, 3600, " s")
     environment = environments.ensure(stacks.get(name))
     importable = os.pathsep.join([str(clients.FOLDER), str(places.PROBES)])
     return commands.output(
@@ -38,6 +39,7 @@ def fetch(name: str, code: str, *arguments: str, scheme: str = "https") -> tuple
     The code's first two arguments are the server's URL and its CA file ("" over plain HTTP), then
     come `arguments`. Raises as `run`.
     """
+    stacks.get(name)  # raises, before a server is started
     with server.start(scheme=scheme) as lab:
         printed = run(name, code, lab.url, str(lab.ca_file or ""), *arguments)
         return printed, lab.counters() or {}

@@ -20,7 +20,7 @@ from casebook.errors import UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.experiment import answers_in_rounds, runnable
 from casebook.laboratory.rounds import as_list
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_choice, check_range, for_readers
 from casebook.stacks import Stack, environments
 
 MAX_N = 5000
@@ -41,18 +41,16 @@ def check_parameters(
     for parameter, value, unit, minimum, maximum in (
         *(("n", size, "", 1, MAX_N) for size in n),
         ("the delay", delay_s, " s", 0, server.MAX_DELAY_S),
-        ("repeats", repeats, "", 1, 1000),
+        ("repeats", repeats, "", 1, rounds.MOST),
     ):
-        if not minimum <= value <= maximum:  # also refuses NaN
-            raise UsageError(f"{parameter} is {value}{unit}; choose {minimum} to {maximum:g}")
+        check_range(parameter, value, minimum, maximum, unit)
     if client is not None:
         clients.name_of(client)
     for parameter, name, names in (
         ("scheme", scheme, server.SCHEMES),
         ("trust", trust, trusts.NAMES),
     ):
-        if name not in names:
-            raise UsageError(f"the {parameter} is {name!r}; choose one of: {', '.join(names)}")
+        check_choice(f"the {parameter}", name, names)
     if trust != trusts.AUTHORITY and scheme != "https":
         raise UsageError(f"the trust {trust!r} means nothing over {scheme}: choose https")
 
@@ -77,6 +75,12 @@ def recorded(
     Returns the rows of one machine, the reference machine among equals: columns
     run_record.FRAME_COLUMNS, and `instead`. Empty if nothing like it was recorded.
     """
+    if unknown := fetching.keys() - {"client", "scheme", "trust"}:
+        raise UsageError(f"recorded knows no {min(unknown)}=; there is client, scheme, trust")
+    if delay_s is not None:
+        check_range("the delay", delay_s, 0, server.MAX_DELAY_S, " s")
+    if repeats is not None:
+        check_range("repeats", len(rounds.numbers(repeats)), 1, rounds.MOST)
     measured = stacks.get(stack)
     parameters: dict[str, Any] = {"scheme": "https", "trust": trusts.AUTHORITY, **fetching}
     parameters["client"] = _client(measured, fetching.get("client"))
@@ -233,7 +237,10 @@ def measure(  # noqa: PLR0913  what a reader may choose
     names = list(dict.fromkeys(as_list(names)))
     asked: dict[str, Any] = {"n": n, "delay_s": delay_s, "repeats": repeats}
     asked |= {"client": client, "scheme": scheme, "trust": trust}
-    runnable_names, plan = runnable(names), _Plan.from_parameters(modes.current(), **asked)
+    for name in names:
+        stacks.get(name)
+    plan = _Plan.from_parameters(modes.current(), **asked)
+    runnable_names = runnable(names)
     frame = run_record.frame(measure_runs(runnable_names, **asked)).assign(instead="")
     parts = []
     for name in names:
@@ -280,8 +287,7 @@ def observe(  # noqa: PLR0913  what a reader may choose
     If the stack cannot run, another machine's observation of the same is returned, with source
     `reference`. Raises as `measure`.
     """
-    if kind not in observations.KINDS:
-        raise UsageError(f"{kind!r} is not observed; choose: {', '.join(observations.KINDS)}")
+    check_choice("the kind", kind, observations.KINDS)
     delay_s = modes.current().delay_s if delay_s is None else delay_s
     check_parameters([n or 1], delay_s, 1, client, scheme, trust)
     stack = stacks.get(name)

@@ -54,10 +54,13 @@ def certificates() -> list[str]:
 def full_bundle(authority: str | Path, folder: Path) -> Path:
     """Write a bundle into `folder`: certifi's certificates, then the authority's.
 
-    Returns its path.
+    Returns its path. Raises UsageError if the authority's file or the folder is not there.
     """
     path = Path(folder) / "full-bundle.pem"
-    path.write_text("".join(certificates()) + Path(authority).read_text())
+    try:
+        path.write_text("".join(certificates()) + Path(authority).read_text())
+    except OSError as error:
+        raise UsageError(f"{error.filename}: {error.strerror}") from None
     return path
 
 

@@ -17,11 +17,11 @@ import pandas as pd
 from casebook import places
 from casebook.cases.fetching import server, trust
 from casebook.cases.fetching.bench import lab_server
-from casebook.errors import RunFailed, UsageError
+from casebook.errors import RunFailed
 from casebook.laboratory import measurements, rounds
 from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.laboratory.rounds import as_list
-from casebook.mistakes import check_range, for_readers
+from casebook.mistakes import check_choice, check_range, for_readers
 
 STACK = "on-the-loop-today"
 
@@ -91,8 +91,7 @@ def _questions(
     names: str | Iterable[str], n: int | Iterable[int], delay_s: float, scheme: str = "https"
 ) -> list[dict[str, Any]]:
     for name in as_list(names):
-        if name not in WAYS:
-            raise UsageError(f"the way is {name!r}; choose of: {', '.join(WAYS)}")
+        check_choice("the way", name, WAYS)
     for size in as_list(n):
         check_range("n", size, 1, 200)
     check_range("the delay", delay_s, 0, server.MAX_DELAY_S, " s")

@@ -21,7 +21,7 @@ import pandas as pd
 
 from casebook.errors import UsageError
 from casebook.laboratory.decisions import Question, window
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 
 
 @dataclass(frozen=True)
@@ -305,8 +305,14 @@ def at_scale(
     Returns a row a job and cure: the columns of Scale.
     """
     hours, cores = fleet.get("hours", 24), fleet.get("cores", 16)
+    dollars = fleet.get("dollars_per_core_hour", 0.0)
+    _check(size=size, kept=kept, cores=cores)
+    check_range("hours", hours, 1e-3, 1e6)
+    check_range("other_ms", other_ms, 0, 1e6)
+    check_range("dollars_per_core_hour", dollars, 0, 1e6)
     rows: list[Scale] = []
     for count in pages:
+        _check(pages=count)
         for cured in (False, True):
             ms = costs.cpu_ms(size, cured, kept) + other_ms
             core_hours = count * ms / 1000 / 3600
@@ -314,10 +320,16 @@ def at_scale(
                 "pages": count, "way": WAYS[cured], "cpu_ms": ms, "core_hours": core_hours,
                 "machines": math.ceil(core_hours / hours / cores),
                 "schedulers": math.ceil(count / size / tasks_per_s(costs) / 3600 / hours),
-                "dollars": core_hours * fleet.get("dollars_per_core_hour", 0.0),
+                "dollars": core_hours * dollars,
                 "memory_gib": cores * costs.memory_mib / 1024,
             })  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def _check(**numbers: float) -> None:
+    """Raise UsageError if one of these is less than one, or more than anybody has."""
+    for name, value in numbers.items():
+        check_range(name, value, 1, 1e15)
 
 
 @for_readers
@@ -353,6 +365,9 @@ def functions(
     """
     within_s, at_once = limits.get("within_s", 900), limits.get("at_once", 1000)
     delay_s = limits.get("delay_s", 0.1)
+    _check(pages=pages, size=size, kept=kept, at_once=at_once)
+    check_range("within_s", within_s, 1, 1e6, " s")
+    check_range("delay_s", delay_s, 0, 1e6, " s")
     rows = []
     for cured in (False, True):
         ms = costs.cpu_ms(size, cured, kept)

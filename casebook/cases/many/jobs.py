@@ -111,6 +111,7 @@ def measure(
             raise UsageError(f"a job says {', '.join(SAYS)}, {reason}")
     check_range("workers", workers, 1, 64)
     check_range("threads", threads, 1, 64)
+    check_range("failures", failures, 0, 100)
     rows = []
     for number in numbers:
         order = names if number % 2 else names[::-1]  # so that drift touches all alike

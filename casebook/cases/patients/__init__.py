@@ -24,7 +24,7 @@ from casebook.cases.fetching import analysis, clients, modes, runs, server, trus
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import scripts
 from casebook.laboratory.experiment import Experiment, Parameters, can_run
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_choice, for_readers
 from casebook.stacks import commands, environments
 
 HERE = Path(__file__).parent
@@ -132,9 +132,10 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     --json has it). Raises UsageError for an unknown name.
     """
     patients = every()
+    if names is not None and not names:
+        raise UsageError("names is []: give one at least")
     for name in names or ():
-        if name not in patients:
-            raise UsageError(f"there is no patient {name!r}; there are: {', '.join(patients)}")
+        check_choice("the patient", name, patients)
     chosen = [patients[name] for name in names or patients]
     rows = [_row(patient) for patient in chosen if can_run(stacks.get(patient.stack))]
     return pd.DataFrame(rows, columns=COLUMNS)

@@ -26,7 +26,7 @@ from casebook.cases.patients import is_spared
 from casebook.errors import NotInFile, RunFailed, UsageError
 from casebook.laboratory import measurements
 from casebook.laboratory.experiment import Experiment, can_run
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_choice, for_readers
 from casebook.stacks import commands, digests, environments
 
 HERE = Path(__file__).parent
@@ -164,7 +164,7 @@ def again(names: list[str] | None = None) -> pd.DataFrame:
     the whole program), kept (whether the promise was), source. Raises UsageError for an unknown
     name.
     """
-    return _rows(_row_again, names or CHANGED, AGAIN_COLUMNS)
+    return _rows(_row_again, CHANGED if names is None else names, AGAIN_COLUMNS)
 
 
 def _rows(row: Callable[[Job], dict], names: list[str] | None, columns: list[str]) -> pd.DataFrame:
@@ -173,9 +173,10 @@ def _rows(row: Callable[[Job], dict], names: list[str] | None, columns: list[str
     Jobs that a machine's file does not know are left out; it has to know one.
     """
     jobs = {job.name: job for job in JOBS}
+    if names is not None and not names:
+        raise UsageError("names is []: give one at least")
     for name in names or ():
-        if name not in jobs:
-            raise UsageError(f"there is no job {name!r}; there are: {', '.join(jobs)}")
+        check_choice("the job", name, jobs)
     rows, unknown = [], None
     for job in (jobs[name] for name in names or jobs):
         try:

@@ -5,6 +5,7 @@ cells(table, ["where", "bodies"])
 """
 
 import json
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any, TypedDict
@@ -76,24 +77,34 @@ def _comparison(walls: pd.DataFrame, label: Any, best: Any) -> dict[str, Any]:
 
 
 def cells(table: pd.DataFrame, situation: Sequence[str]) -> pd.DataFrame:
-    """Put standings into a table to read, in words: a row a situation, a column a way.
+    """Put standings into a table to read, in words: a row a situation.
 
-    What was not measured in a situation is empty.
+    Parameters:
+        table: the rows of `standings`. situation: the columns that make a situation.
+
+    Returns the columns of the situation, `soonest` (the best way, with its time) and `others`: each
+    other way that was measured there, beside it.
     """
-    rows: dict[tuple[Any, ...], dict[str, str]] = {}
-    for row in table.to_dict("records"):
-        row_texts = rows.setdefault(tuple(row[name] for name in situation), {})
-        row_texts[row["way"]] = _text(row)
-    records = [dict(zip(situation, values, strict=True)) | texts for values, texts in rows.items()]
-    return pd.DataFrame(records, columns=[*situation, *dict.fromkeys(table["way"])]).fillna("")
+    rows = []
+    for values, group in table.groupby(list(situation), sort=False):
+        best = group["outcome"] == BEST
+        (soonest,) = map(_text, group[best].to_dict("records"))
+        others = group[~best].sort_values("wall_s", kind="stable").to_dict("records")
+        row = dict(zip(situation, values, strict=True)) | {"soonest": soonest}
+        rows.append(row | {"others": "; ".join(map(_text, others))})
+    return pd.DataFrame(rows, columns=[*situation, "soonest", "others"])
 
 
 def _text(row: dict[str, Any]) -> str:
+    """Say how a way came out: with a number only if the rounds agree on it."""
     if row["outcome"] == BEST:
-        return "best, {wall_s:.2f} s".format(**row)
-    if row["outcome"] == UNDECIDED:
-        return "undecided: {times:.1f} ({low:.1f} to {high:.1f})".format(**row)
-    return "{outcome}: {times:.1f}".format(**row)
+        return "{way}, {wall_s:.2f} s".format(**row)
+    if row["outcome"] == LONGER:
+        return "{way} {times:.1f} times as long".format(**row)
+    if row["outcome"] == AS_GOOD:
+        return "{way} as good".format(**row)
+    doubt = "too few rounds" if math.isnan(row["low"]) else "the rounds do not agree"
+    return f"{row['way']}: {doubt}"
 
 
 #: Bytes of a book as the store has it, in the middle.

@@ -25,6 +25,7 @@ from casebook.errors import NotInFile, RunFailed
 from casebook.laboratory import reservation, rounds
 from casebook.laboratory.decisions import HOLDS, ratio
 from casebook.laboratory.experiment import Experiment, runnable
+from casebook.mistakes import check_range
 from casebook.stacks import digests, environments
 
 #: Where a client has a library around the protocol, both ends run in this one, which has the
@@ -120,6 +121,10 @@ COLUMNS = [*Row.__annotations__, *lines.PROVENANCE]
 PACKET_COLUMNS = [*Packet.__annotations__]
 
 
+#: The most bytes that each book can be asked to have.
+MOST_BYTES = 10_000_000
+
+
 class NoControl(RunFailed):
     """There is no such congestion control to be had here."""
 
@@ -161,6 +166,7 @@ def visit(
     Rounds that wait and hardly compute are taken side by side, each on a line of its own, if
     `lines_at_once` allows it. Raises UsageError, MissingInterpreter, RunFailed.
     """
+    check_range("body_bytes", body_bytes, 0, MOST_BYTES)
     numbers = rounds.numbers(1 if repeats is None else repeats)
     kinds = lines.kinds(clients, n, (*BARE, *LIBRARIES), **conditions)
     light = len(numbers) > 1 and _waits(kinds, body_bytes)

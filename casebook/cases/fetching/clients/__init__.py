@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from casebook.errors import UsageError
+from casebook.mistakes import check_choice
 
 FOLDER = Path(__file__).parent
 
@@ -55,11 +56,11 @@ def _client_name(path: Path) -> str:
 def name_of(client: str) -> str:
     """Return the name of a client, given by its name or its file's: `loop` -> `requests`.
 
-    Raises UsageError, with all names, if there is none.
+    Raises UsageError, with the nearest names or all of them, if there is none.
     """
     by_file = {path.stem: name for name, path in files().items()}
-    if client not in files() and client not in by_file:
-        raise UsageError(f"the client is {client!r}; choose one of: {', '.join(files())}")
+    if client not in by_file:
+        check_choice("the client", client, files())
     return client if client in files() else by_file[client]
 
 

@@ -42,6 +42,35 @@ PATCHES = {
 }
 
 
+#: Loops that patch nothing, so whatever does not await blocks them; and where a thread is that runs
+#: one: (the end of a file's name, function).
+RUNS = {
+    "asyncio": (
+        ("/asyncio/base_events.py", "run_forever"), ("/asyncio/runners.py", "run"),
+        ("/uvloop/__init__.py", "run"),
+    ),
+    "trio": (("/trio/_core/_run.py", "run"), ("/trio/_core/_run.py", "unrolled_run")),
+}  # fmt: skip
+
+
+def running_loops():
+    """Return the names of the loops of RUNS that run in this process now, in whichever thread."""
+    places, names = set(), set()
+    for frame in sys._current_frames().values():
+        while frame is not None:
+            code = frame.f_code
+            places.add((code.co_filename.replace("\\", "/"), code.co_name))
+            frame = frame.f_back
+    for loop, ends in RUNS.items():
+        for path, function in places:
+            if any(path.endswith(end) and function == name for end, name in ends):
+                names.add(loop)
+    running = getattr(loaded("asyncio"), "_get_running_loop", None)
+    if running and running() is not None:  # of uvloop alone there may be no frame
+        names.add("asyncio")
+    return sorted(names)
+
+
 def find_loop():
     """Return (the module of the program's event loop, whether its sockets are the standard ones).
 

@@ -19,7 +19,16 @@ from .basis import (
     defaults,
     nothing,
 )
-from .blocking import PATCHES, check_loop, find_loop, is_trapped, own_code_uses, try_cures
+from .blocking import (
+    PATCHES,
+    RUNS,
+    check_loop,
+    find_loop,
+    is_trapped,
+    own_code_uses,
+    running_loops,
+    try_cures,
+)
 from .clients import OWN_TLS, PACKAGES, clients_with_sessions
 from .importing import TooLongError, end_after, import_program, trouble_of
 from .judging import judge
@@ -49,6 +58,7 @@ class Examination(Record):
         ("cures", list, "rows of `try_cures`"),
         ("trap", bool, "google-auth would inject pyOpenSSL later"),
         ("own_tls", list, "what was imported and brings TLS of its own"),
+        ("unwatched", list, "loops of RUNS that nobody watched, as `unwatched_loops` tells"),
         ("known", nothing, "the clients that the doctor knows, of those that are imported"),
         ("loads", list, "rows of `count_loads`"),
         ("load_ms", nothing, "[least, most] milliseconds of one load"),
@@ -148,6 +158,7 @@ def examine_here(address, options, watch=None):
         if watch:
             warnings.simplefilter("ignore")
         examination, blocked = try_loop(server, options, watch, imported)
+        examination.unwatched = unwatched_loops(options["program"], examination.own_tls)
         if watch:
             examination.loads = check_loads(server, imported, watch, deadline)
             examination.load_ms = cost_of_a_load(examination.loads, watch)
@@ -211,6 +222,16 @@ def try_loop(server, options, watch, imported):
     return examination, blocked[0] if blocked else None
 
 
+def unwatched_loops(program, own_tls):
+    """Return the loops that await and that nothing was tried of, since only a run watches them.
+
+    Those that run in this process; and those that the program's own code uses, if something was
+    imported that brings TLS of its own.
+    """
+    used = [name for name in RUNS if own_tls and own_code_uses(name, program)]
+    return sorted(set(running_loops() + used))
+
+
 def examine_end(options):
     """Return the Examination of what the program has left behind at its end, in its process."""
     if find_loop()[0] and options["server"]["https"] is None:
@@ -271,8 +292,9 @@ def inside(stream=None, **options):
 
     For programs that patch when they start and not when they are imported: in gunicorn, call it in
     post_worker_init of the configuration file. Nothing is changed, and no cure is tried out.
-    options: url. Blocks for some seconds. Where it cannot look it says why, in a report that has
-    "trouble" and the exit status 2.
+    options: url. Blocks for some seconds. Of the loop of asyncio or trio it cannot tell: only a run
+    watches that. Where it cannot look it says why, in a report that has "trouble" and the exit
+    status 2.
     """
     options = dict(defaults(), program="this process", **options)
     try:

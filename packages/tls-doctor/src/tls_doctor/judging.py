@@ -50,7 +50,6 @@ def judge(examination, options):
     if counts:
         examination.clients = [seen_at_work(row, counts) for row in examination.clients]
     advice = advice_on_loop(examination)
-    own_tls = counts["own_tls"] if counts else examination.own_tls
     if counts:
         loop = worst(
             [judge_loop(examination), judge_greenlets(examination), judge_asyncio(examination)]
@@ -78,8 +77,8 @@ def judge(examination, options):
         ]
         if failed and not advice:
             advice = advice_on_failures(examination)
-    if loop == FREE and own_tls and not (counts and counts["heartbeats"]):
-        loop = CANNOT_TELL  # what was tried is the clients that the doctor knows
+    if is_unseen(loop, examination):
+        loop = CANNOT_TELL
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(other_verdicts)
@@ -94,6 +93,20 @@ def judge(examination, options):
         known_to_the_doctor=counted_clients(), share_stated=options["share"],
         exit_status=status,
     )  # fmt: skip
+
+
+def is_unseen(loop, examination):
+    """Return whether a verdict gives an all-clear to what nobody looked at.
+
+    That is a loop that only a run watches, or TLS that only a heartbeat hears: the clients that
+    the doctor knows are what was tried.
+    """
+    counts = examination.counts
+    own_tls = counts["own_tls"] if counts else examination.own_tls
+    unheard = own_tls and not (counts and counts["heartbeats"])
+    if loop == DOES_NOT_APPLY:
+        return bool(examination.unwatched)
+    return loop == FREE and bool(unheard or examination.unwatched)
 
 
 def seen_at_work(row, counts):

@@ -139,7 +139,7 @@ def loop_lines(report):
     counts = report.get("counts")
     lines = list(work_lines(report)) if counts else [no_loop_line(report)]
     lines += list(trial_lines(report)) + [untried_line(report)]
-    lines += list(silence_lines(counts)) if counts else []
+    lines += list(silence_lines(counts)) if counts else [unwatched_line(report)]
     return [line for line in lines + [own_tls_line(report)] if line is not None]
 
 
@@ -157,7 +157,7 @@ def work_lines(report):
 
 def no_loop_line(report):
     """Return that there is no loop of greenlets; None if there is one."""
-    if report["loop"] is not None:
+    if report["loop"] is not None or report.get("unwatched"):
         return None
     text = NO_LOOP
     if not report["program"]:
@@ -194,6 +194,17 @@ def untried_line(report):
     return None
 
 
+def unwatched_line(report):
+    """Return which loops nobody has watched; None if there is none."""
+    if not report.get("unwatched"):
+        return None
+    text = (
+        "%s: every client that does not await blocks its loop, and nobody has watched whether one "
+        "does. A run does: doctor.py run -- ..."
+    )
+    return wrapped(text % " and ".join(report["unwatched"]))
+
+
 def own_tls_line(report):
     """Return what brings TLS of its own; None if nothing does."""
     counts = report.get("counts")
@@ -203,7 +214,7 @@ def own_tls_line(report):
     text = "%s: imported, and brings TLS of its own: its loads and handshakes are not counted. "
     if counts and counts["heartbeats"]:
         text += "A loop that it keeps waiting is seen by the heartbeat."
-    elif not counts:
+    elif not counts and not report.get("unwatched"):
         text += "Whether it blocks the loop is told by a run alone: doctor.py run -- ..."
     return wrapped(text % names)
 
