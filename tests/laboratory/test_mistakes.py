@@ -1,7 +1,5 @@
 """What a reader gets wrong in a call, said in one sentence; whatever chapters call."""
 
-import ast
-import importlib
 import inspect
 import types
 import typing
@@ -9,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-import nbformat
 import pandas as pd
 import pytest
+from chapter_calls import NO_READERS, called_by_chapters
 from IPython.core.interactiveshell import InteractiveShell
 
-from casebook import measure, observe, places
+from casebook import measure, observe
 from casebook import mistakes as mistakes_module
 from casebook.errors import CasebookError, RunFailed, UsageError
 from casebook.mistakes import STOPPED, check_range, for_readers
@@ -176,48 +174,11 @@ def test_anything_unexpected_keeps_its_traceback() -> None:
     assert "Traceback" in shown and "ZeroDivisionError" in shown
 
 
-def called_by_chapters() -> dict[str, Callable[..., Any]]:
-    """The functions of ours that chapters call, by name."""
-    calls: dict[str, Callable[..., Any]] = {}
-    for path in sorted(places.NOTEBOOKS.glob("*.ipynb")):
-        cells = nbformat.read(path, as_version=4).cells
-        lines = "\n".join(cell.source for cell in cells if cell.cell_type == "code").splitlines()
-        tree = ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))
-        names: dict[str, Any] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("casebook"):
-                for alias in node.names:
-                    names[alias.asname or alias.name] = _find(node.module or "", alias.name)
-        for node in ast.walk(tree):
-            function = _follow(node.func, names) if isinstance(node, ast.Call) else None
-            if inspect.isfunction(function) and function.__module__.startswith("casebook"):
-                calls[f"{function.__module__}.{function.__name__}"] = function
-    return calls
-
-
-def _find(module: str, name: str) -> Any:
-    try:
-        return getattr(importlib.import_module(module), name)
-    except AttributeError:
-        return importlib.import_module(f"{module}.{name}")
-
-
-def _follow(node: ast.expr, names: dict[str, Any]) -> Any:
-    if isinstance(node, ast.Name):
-        return names.get(node.id)
-    if isinstance(node, ast.Attribute) and (of := _follow(node.value, names)) is not None:
-        return getattr(of, node.attr, None)
-    return None
-
-
 #: What a reader may type or pass by mistake.
 WRONG = (
     "ten", 3.5, -1, True, None, [], ["ten"], [None], {}, {"n": 3}, ("a", 1), b"ten", object(), len,
     Path("a.py"), pd.DataFrame(), pd.Series([1.5]),
 )  # fmt: skip
-#: What a page puts into words itself, what a step of a stack does, and the folder of environments:
-#: chapters pass them what they were given.
-NO_READERS = ("casebook.words", "casebook.stacks.environments", "casebook.cases.fetching.probes")
 
 
 def mistakes() -> Iterator[tuple[str, Callable[..., Any], str, Any]]:
@@ -305,6 +266,8 @@ def _of_type(hint: Any) -> Any:
     origin, inner = typing.get_origin(first) or first, typing.get_args(first)
     if origin in (Iterable, Sequence, list):
         return [_of_type(inner[0] if inner else Any)]
+    if origin is tuple:
+        return tuple(_of_type(part) for part in inner if part is not ...)
     if origin in (Mapping, dict):
         return {"a": _of_type(inner[1] if inner else Any)}
     plain = {str: "a", int: 1, float: 1.0, Path: Path("a.py"), pd.DataFrame: pd.DataFrame(),
