@@ -120,7 +120,7 @@ def test_what_is_out_of_range_is_refused_with_the_range(value: float) -> None:
     check_range("n", 1000, 1, 1000)
     with pytest.raises(UsageError, match=f"^n is {value:,} books; choose 1 to 1,000$"):
         check_range("n", value, 1, 1000, " books")
-    with pytest.raises(UsageError, match="^n is -1; choose 0 or more$"):
+    with pytest.raises(UsageError, match=r"^n is -1; choose 0 or more$"):
         check_range("n", -1, 0, float("inf"))
 
 

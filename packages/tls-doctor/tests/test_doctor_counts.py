@@ -945,7 +945,8 @@ def test_a_loop_is_free_beside_tls_of_its_own_only_where_its_heartbeat_was_heard
 
 def test_without_a_run_a_loop_that_awaits_has_no_all_clear():
     def told(**found):
-        report = judging.judge(Examination(known=["requests"], **found), SPEC)
+        http = {"offers": None, "clients": []}
+        report = judging.judge(Examination(known=["requests"], http=http, **found), SPEC)
         return report["verdicts"]["event loop"], report["exit_status"]
 
     def tried(verdict):
@@ -958,7 +959,6 @@ def test_without_a_run_a_loop_that_awaits_has_no_all_clear():
     assert told(**tried(FREE)) == (FREE, 0)
     assert told(**tried(FREE), unwatched=["trio"]) == (CANNOT_TELL, 2)
     assert told(**tried(FREE), own_tls=["psycopg2"]) == (CANNOT_TELL, 2)
-    assert told(**tried(BLOCKED), unwatched=["trio"]) == (BLOCKED, 1)
 
 
 @pytest.mark.parametrize(
