@@ -58,7 +58,9 @@ def panel(  # noqa: PLR0913 - what is drawn, and each keyword about how
     height = 262 + head + 13 * max(0, len(set(labelled.values())) - 5)
     xs = all_xs(lines)
     labels = [_EndLabel(text, max(xs), law(max(xs)), "faint") for text, law in laws.items()]
-    labels += [_EndLabel(text, s.xs[-1], s.medians[-1], s.colour) for s, text in labelled.items()]
+    labels += _without_doubles(
+        [_EndLabel(text, s.xs[-1], s.medians[-1], s.colour) for s, text in labelled.items()]
+    )
     with page.drawing(width, height) as figure:
         axes = figure.add_subplot()
         set_axes(axes, scaled_for or lines, list(laws.values()), *logs)
@@ -111,6 +113,14 @@ def _labelled(
         note = "" if has_border else f", reference from {words.tick(recorded.xs[0])}"
         labels[recorded] = recorded.name + note
     return labels
+
+
+def _without_doubles(labels: Sequence[_EndLabel]) -> list[_EndLabel]:
+    """Return the labels, of several lines with one name and colour only the uppermost."""
+    kept = {}
+    for label in sorted(labels, key=lambda label: label.y):
+        kept[label.text, label.colour] = label
+    return list(kept.values())
 
 
 def set_axes(

@@ -115,7 +115,7 @@
       slider.value = step;
       const [from, to] = [now.from, now.to].map(ms => ms.toFixed(now.to - now.from < 1 ? 1 : 0));
       const turns = steps.length - 1;  // the last step is the end
-      at.textContent = step === turns ? `The end, ${to} ms after the start`
+      at.textContent = step === turns ? `The end, ${now.to.toFixed(0)} ms after the start`
         : `Turn ${step + 1} of ${turns}: ${from} to ${to} ms after the start`;
       slider.setAttribute('aria-valuetext', `${at.textContent}. ${now.says}`);
     };

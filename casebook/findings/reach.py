@@ -71,7 +71,7 @@ _NAMES = re.compile(
     r"botocore|aiobotocore|Twisted|Granian|aioquic|Dask|glibc|malloc|select\.poll|poll|recv_into|"
     r"extract|patch_all|set_default_verify_paths|CPython|GIL|Python \d|bare client|this library|"
     r"same library|"
-    r"our (?:line|server|client|store)|"
+    r"our (?:line|loop|server|client|store)|"
     r"(?:the post|Hirani|Borrego|Miech)['’]s (?:own )?(?:server|laptop|script|loop|client|store)"
     r")\b",
     re.I,

@@ -33,7 +33,7 @@ def test_refuses_what_is_no_profile(tmp_path: Path) -> None:
 
 
 def test_a_missing_profile_is_named_where_it_is_asked_for() -> None:
-    with pytest.raises(UsageError, match=r"No profile of stage-0 is recorded; `make record`"):
+    with pytest.raises(UsageError, match=r"no profile of stage-0 is recorded; `make record`"):
         recorded_profile("stage-0")
 
 

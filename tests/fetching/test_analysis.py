@@ -59,7 +59,7 @@ def test_summary_keeps_the_spread_and_what_was_measured_where():
 
 
 def test_median_of_what_was_not_run_is_an_error():
-    with pytest.raises(UsageError, match="no run of b with n = 10"):
+    with pytest.raises(UsageError, match="no run of 'b' with n = 10"):
         analysis.median_wall_s(frame(("a", 10, 0.3, 3.3, "concurrent")), "b", 10)
 
 

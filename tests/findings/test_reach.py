@@ -22,7 +22,6 @@ ALLOWED = {
     "stages-python-decides": "two Pythons are what is compared",
     "patched-two-ways-to-read": "two Pythons are what is compared",
     "stages-one-package": "what a script imports, one can read in it",
-    "stages-http-control": "the control: TLS is what was taken away",
     "method-serial-bound": "arithmetic: n waits in a row take n waits at least",
     "hello-alpn": "RFC 9113 and RFC 7301 say so; the finding shows it",
     "distance-tls": "RFC 8446 says so; the finding shows it",
@@ -30,7 +29,6 @@ ALLOWED = {
     "machine-leaks": "everybody in one process of requests, as its row says",
     "patched-seal-tells-verdict": "the row names the packages in its next cell",
     "today-geventhttpclient-blocks": "the row names the library in its first cell",
-    "monkeys-installed-is-not-used": "an instrument that always finds a change is only supposed",
 }
 
 

@@ -1,7 +1,5 @@
 """What a reader gets wrong in a call, said in one sentence; whatever chapters call."""
 
-import ast
-import importlib
 import inspect
 import types
 import typing
@@ -9,15 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-import nbformat
 import pandas as pd
 import pytest
+from chapter_calls import NO_READERS, called_by_chapters
 from IPython.core.interactiveshell import InteractiveShell
 
-from casebook import measure, observe, places
+from casebook import measure, observe
 from casebook import mistakes as mistakes_module
 from casebook.errors import CasebookError, RunFailed, UsageError
-from casebook.mistakes import STOPPED, check_range, for_readers
+from casebook.mistakes import STOPPED, check_choice, check_range, for_readers
 
 
 @for_readers
@@ -57,6 +55,36 @@ def test_a_wrong_argument_is_one_sentence(args: list, how: dict, sentence: str) 
     assert str(caught.value) == sentence
 
 
+def test_what_has_to_be_given_is_not_empty_and_what_need_not_be_may_be() -> None:
+    @for_readers
+    def draw(runs: Mapping[str, int], ways: Iterable[str], steps: Iterable[str] = ()) -> int:
+        """Say how many were drawn."""
+        return len(runs)
+
+    assert draw({"a": 1}, ["a"], []) == 1
+    for arguments, sentence in (
+        (({}, ["a"]), "runs is {}: give one at least"),
+        (({"a": 1}, []), "ways is []: give one at least"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            draw(*arguments)
+        assert str(caught.value) == sentence
+
+
+def test_a_name_that_is_none_has_the_nearest_ones_or_all_or_a_few_of_many() -> None:
+    check_choice("the way", "one", ["one", "two"])
+    many = [f"way-{number}" for number in range(100)]
+    for value, choices, sentence in (
+        ("thre", ["one", "two", "three"], "the way is 'thre'; did you mean three?"),
+        ("", ["one", "two"], "the way is ''; choose one of: one, two"),
+        ("x", many, "the way is 'x'; there are 100: way-0, way-1, way-2, way-3, way-4, way-5 "
+         "and others"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError) as caught:
+            check_choice("the way", value, choices)
+        assert str(caught.value) == sentence
+
+
 class Place(TypedDict, total=False):
     """Where it is fetched from."""
 
@@ -92,6 +120,8 @@ def test_what_is_out_of_range_is_refused_with_the_range(value: float) -> None:
     check_range("n", 1000, 1, 1000)
     with pytest.raises(UsageError, match=f"^n is {value:,} books; choose 1 to 1,000$"):
         check_range("n", value, 1, 1000, " books")
+    with pytest.raises(UsageError, match=r"^n is -1; choose 0 or more$"):
+        check_range("n", -1, 0, float("inf"))
 
 
 def test_what_can_be_meant_is_passed_on() -> None:
@@ -176,48 +206,11 @@ def test_anything_unexpected_keeps_its_traceback() -> None:
     assert "Traceback" in shown and "ZeroDivisionError" in shown
 
 
-def called_by_chapters() -> dict[str, Callable[..., Any]]:
-    """The functions of ours that chapters call, by name."""
-    calls: dict[str, Callable[..., Any]] = {}
-    for path in sorted(places.NOTEBOOKS.glob("*.ipynb")):
-        cells = nbformat.read(path, as_version=4).cells
-        lines = "\n".join(cell.source for cell in cells if cell.cell_type == "code").splitlines()
-        tree = ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))
-        names: dict[str, Any] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("casebook"):
-                for alias in node.names:
-                    names[alias.asname or alias.name] = _find(node.module or "", alias.name)
-        for node in ast.walk(tree):
-            function = _follow(node.func, names) if isinstance(node, ast.Call) else None
-            if inspect.isfunction(function) and function.__module__.startswith("casebook"):
-                calls[f"{function.__module__}.{function.__name__}"] = function
-    return calls
-
-
-def _find(module: str, name: str) -> Any:
-    try:
-        return getattr(importlib.import_module(module), name)
-    except AttributeError:
-        return importlib.import_module(f"{module}.{name}")
-
-
-def _follow(node: ast.expr, names: dict[str, Any]) -> Any:
-    if isinstance(node, ast.Name):
-        return names.get(node.id)
-    if isinstance(node, ast.Attribute) and (of := _follow(node.value, names)) is not None:
-        return getattr(of, node.attr, None)
-    return None
-
-
 #: What a reader may type or pass by mistake.
 WRONG = (
     "ten", 3.5, -1, True, None, [], ["ten"], [None], {}, {"n": 3}, ("a", 1), b"ten", object(), len,
     Path("a.py"), pd.DataFrame(), pd.Series([1.5]),
 )  # fmt: skip
-#: What a page puts into words itself, what a step of a stack does, and the folder of environments:
-#: chapters pass them what they were given.
-NO_READERS = ("casebook.words", "casebook.stacks.environments", "casebook.cases.fetching.probes")
 
 
 def mistakes() -> Iterator[tuple[str, Callable[..., Any], str, Any]]:
@@ -305,6 +298,8 @@ def _of_type(hint: Any) -> Any:
     origin, inner = typing.get_origin(first) or first, typing.get_args(first)
     if origin in (Iterable, Sequence, list):
         return [_of_type(inner[0] if inner else Any)]
+    if origin is tuple:
+        return tuple(_of_type(part) for part in inner if part is not ...)
     if origin in (Mapping, dict):
         return {"a": _of_type(inner[1] if inner else Any)}
     plain = {str: "a", int: 1, float: 1.0, Path: Path("a.py"), pd.DataFrame: pd.DataFrame(),

@@ -49,12 +49,16 @@ def test_every_chapter_is_listed_in_order_and_most_say_how_long_they_take() -> N
     paths = [path.relative_to(places.ROOT).as_posix() for path in Book(places.ROOT).notebooks()]
     assert re.findall(r'<a href="([^"]+)">', html) == paths
     numbered = [path for path in paths if Path(path).name[0].isdigit()]
-    told = re.findall(r'<a href="([^"]+)">(?:(?!<a ).)*?<td>\d+ minutes', html, re.DOTALL)
-    assert told == numbered, "a chapter's first prose ends with how long it takes: *20 minutes.*"
+    told = re.findall(r'<a href="([^"]+)">(?:(?!<a ).)*?<td[^>]*>\d+ minutes', html, re.DOTALL)
+    assert told[: len(numbered)] == numbered, (
+        "a chapter's first prose ends with how long it takes: *20 minutes.*"
+    )
 
 
 def test_the_instructors_page_says_the_same_minutes() -> None:
-    told = re.findall(r"/(\d+)_\w+\.ipynb\">(?:(?!<a ).)*?<td>(\d+) minutes", start.chapters().html)
+    told = re.findall(
+        r"/(\d+)_\w+\.ipynb\">(?:(?!<a ).)*?<td[^>]*>(\d+) minutes", start.chapters().html
+    )
     page = (places.ROOT / "book" / "instructors.md").read_text()
     _, said = page.split("| chapters | minutes for each |\n|---|---|\n")
     rows = re.findall(r"(?m)^\| ([\d, to]+) \| (\d+) \|$", said.partition("\n\n")[0])
@@ -95,8 +99,8 @@ def test_the_lessons_end_at_sections_that_their_chapters_have() -> None:
 
 @pytest.mark.usefixtures("no_old_pythons")
 def test_what_a_missing_python_leaves_out_is_said() -> None:
-    rows = dict(re.findall(r'<a href="notebooks/(\w+)\.ipynb">.*?<td>[^<]*</td><td>([^<]*)</td>',
-                           start.chapters().html))  # fmt: skip
+    pattern = r'<a href="notebooks/(\w+)\.ipynb">.*?<td[^>]*>[^<]*</td><td[^>]*>([^<]*)</td>'
+    rows = dict(re.findall(pattern, start.chapters().html))
     assert rows["04_five_stages"] == "all but Python 2.7 and 3.7, which is recorded"
     assert rows["01_one_at_a_time"] == "all but Python 3.7, which is recorded"
     assert rows["10_the_cure"] == "all"

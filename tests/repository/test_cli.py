@@ -74,7 +74,7 @@ def test_measure_can_point_at_another_server():
         (("measure", "stage-1-today", "--n", "0"), 2, "n is 0"),
         (("measure", "stage-1-today", "--n", "three"), 2, "'three'"),
         (("measure", "stage-1-today", "--delay", "-1"), 2, "delay is -1"),
-        (("measure", "stage-1-today", "--delay", "1e9"), 2, "delay is 1000000000"),
+        (("measure", "stage-1-today", "--delay", "1e9"), 2, "delay is 1,000,000,000"),
         (("measure", "stage-1-today", "--repeats", "0"), 2, "repeats is 0"),
         (("measure", "stage-1-today", "--url", "ftp://127.0.0.1"), 2, "scheme is 'ftp'"),
         (("measure", "stage-1-today", "--url", "127.0.0.1"), 2, "https:// or http://"),

@@ -42,6 +42,9 @@ def per_book(clients: Iterable[str], few: int = 10, many: int = 30) -> pd.DataFr
         raise UsageError(
             f"few is {few}, many is {many}; choose 1 to {stock.SIZE}, and many more than few"
         )
+    clients = list(clients)
+    for client in clients:
+        readers.manner(client)
     rows, missing = [], None
     with store.open_store() as place:
         for client in clients:

@@ -94,7 +94,7 @@ def median_wall_s(frame: pd.DataFrame, stack: str, n: int) -> float:
     """Return the median wall time in seconds of one stack's runs at one n."""
     rows = frame[(frame["stack"] == stack) & (frame["n"] == n)] if len(frame) else frame
     if rows.empty:
-        raise UsageError(f"no run of {stack} with n = {n} is in this frame")
+        raise UsageError(f"no run of {stack!r} with n = {n} is in this frame")
     return float(rows["wall_s"].median())
 
 

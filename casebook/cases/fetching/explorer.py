@@ -161,10 +161,10 @@ def _choice(timeline: Timeline) -> Choice:
 def table(timelines: Iterable[Timeline]) -> pd.DataFrame:
     """Return timelines as rows.
 
-    Columns: combination ("2.7: pyopenssl"), python, parts, scheme, n, stack, wall_s, most, verdict,
-    published, version, source, measured_at.
+    Columns: combination ("2.7: pyopenssl"), python, parts, scheme, n, stack, wall_s,
+    peak_waiting, verdict, published, version, source, measured_at.
     """
-    columns = ["scheme", "n", "stack", "wall_s", "most", "verdict"]
+    columns = ["scheme", "n", "stack", "wall_s", "peak_waiting", "verdict"]
     columns += ["published", "version", "source", "measured_at"]
     rows = []
     for timeline in timelines:

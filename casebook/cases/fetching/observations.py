@@ -208,5 +208,6 @@ def recorded_profile(stack: str) -> Observation:
         else observations
     )
     if profiles.empty:
-        raise UsageError(f"No profile of {stack} is recorded; `make record` makes one.")
+        stacks.get(stack)
+        raise UsageError(f"no profile of {stack} is recorded; `make record` makes one")
     return Observation(**measurements.of_class(Observation, profiles.to_dict("records")[0]))

@@ -237,7 +237,10 @@ def measure(  # noqa: PLR0913  what a reader may choose
     names = list(dict.fromkeys(as_list(names)))
     asked: dict[str, Any] = {"n": n, "delay_s": delay_s, "repeats": repeats}
     asked |= {"client": client, "scheme": scheme, "trust": trust}
-    runnable_names, plan = runnable(names), _Plan.from_parameters(modes.current(), **asked)
+    for name in names:
+        stacks.get(name)
+    plan = _Plan.from_parameters(modes.current(), **asked)
+    runnable_names = runnable(names)
     frame = run_record.frame(measure_runs(runnable_names, **asked)).assign(instead="")
     parts = []
     for name in names:
