@@ -33,10 +33,12 @@ ProfilePage(observation)         a profile in SnakeViz
 A quantity is a numeric column, `"wall_s"`, or a column with a name, `{"cpu_ms": "processor time"}`,
 with the unit after a comma if the column's name does not end in it. `by` is the column, or
 several, whose values name the lines or rows; for other names, give the frame a column with them.
-The colours are those of the stacks and clients in every chapter, unless there is a column
-`colour`. `limits` are dotted lines by their labels. `title` begins the caption, and a page includes
-a chart by its `name`. If rows have `source` and `measured_at`, the caption states them, and nothing
-recorded passes for live.
+Colours say what part something plays, in every chapter: slow or serial orange, fast or concurrent
+blue, the loop green, anything else grey (`casebook.colours.ROLES`). A verdict in the rows decides,
+or `roles={name: "slow"}`. Lines that no role tells apart have the colours of their stacks and
+clients, and a column `colour` decides before all. `limits` are dotted lines by their labels.
+`title` begins the caption, and a page includes a chart by its `name`. If rows have `source` and
+`measured_at`, the caption states them, and nothing recorded passes for live.
 """
 
 from casebook.charts.against import against

@@ -217,12 +217,17 @@ def table(
         f"{style('table', kind)}"
         f'<figcaption>{figcaption}</figcaption><div class="cb-scroll" role="group" tabindex="0" '
         f'aria-label="{title}"><table><caption>{title}</caption><thead><tr>'
-        + "".join(f'<th scope="col"{c}>{breakable(text)}</th>' for c, text in head)
+        + "".join(f'<th scope="col"{c}>{_header_html(text)}</th>' for c, text in head)
         + f"</tr></thead><tbody>{body}</tbody></table></div></figure>"
     )
     return Table(
         html, "\n".join([caption.title, *lines, *filter(None, [caption.clause, caption.source])])
     )
+
+
+def _header_html(text: str) -> str:
+    """Return a header that keeps its unit beside its last word: "wall time,&nbsp;s"."""
+    return re.sub(r", (?=\S{1,3}$)", ",\u00a0", breakable(text))
 
 
 def _telling_apart(rows: Sequence[Sequence[str]]) -> int:

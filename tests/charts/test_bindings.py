@@ -12,7 +12,7 @@ from test_pages import inaccessible, too_wide, troubles
 
 from casebook import charts
 from casebook.cases.fetching import bindings
-from casebook.cases.fetching.bindings import Bindings, Layer, look
+from casebook.cases.fetching.bindings import Bindings, Layer
 from casebook.charts.figure import Chart
 from casebook.errors import RunFailed
 from casebook.laboratory import measurements
@@ -58,7 +58,7 @@ STACKS = {
 def test_the_names_and_the_read_are_those_of_the_story(choice):
     here.environment(choice[0])
     copy, poll, waiter, does = STACKS[choice]
-    seen = look(*choice)
+    seen = bindings.inspect(*choice)
     last = seen.steps[-1]
     assert seen.source == LIVE and not seen.failure
     assert (seen.owner(last, COPY), seen.owner(last, POLL)) == (copy, poll)
@@ -77,7 +77,7 @@ def test_the_names_and_the_read_are_those_of_the_story(choice):
 @pytest.mark.parametrize("name", ["stage-1-py27", "stage-1-py37", "stage-1-today"])
 def test_the_copy_made_before_the_patch_keeps_the_old_object(name):
     here.environment(name)
-    seen = look(name, LATE)
+    seen = bindings.inspect(name, LATE)
     assert [seen.owner(step, COPY) for step in LATE] == ["", *["Python"] * 3]
     assert [seen.owner(step, CONTEXT) for step in LATE] == ["Python", "Python", "gevent", "gevent"]
     # On Python 2.7 it works by luck; after that the two classes lead to each other.
@@ -87,18 +87,20 @@ def test_the_copy_made_before_the_patch_keeps_the_old_object(name):
 
 def test_without_pyopenssl_no_arrow_points_to_it():
     """The control: nothing of it is drawn, neither an object nor a name."""
-    alone = look("stage-1-today")
+    alone = bindings.inspect("stage-1-today")
     assert "pyOpenSSL" not in {
         alone.owner(step, name) for step, classes in alone.classes.items() for name in classes
     }
     html = charts.bindings({"alone": alone}).html
     drawn = html[html.index("<div") : html.index("<figcaption")]
     assert "pyopenssl" not in drawn.lower() and CONNECTION not in drawn
-    assert "pyopenssl" in charts.bindings({"with": look("stage-2-today", INJECTED)}).html
+    assert (
+        "pyopenssl" in charts.bindings({"with": bindings.inspect("stage-2-today", INJECTED)}).html
+    )
 
 
 def test_what_is_kept_names_no_folder_of_this_machine():
-    seen = look("stage-2-today", INJECTED)
+    seen = bindings.inspect("stage-2-today", INJECTED)
     assert not re.search(r"[ '\"(]/", json.dumps(seen.classes) + str(seen.layers))
 
 

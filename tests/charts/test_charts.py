@@ -589,7 +589,8 @@ def test_a_table_says_its_source_in_words_and_aligns_its_numbers():
     frame = runs(source="reference")[["stack", "n", "wall_s", "source"]]
     shown = tables.show(frame, "Some <runs>", formats={"wall_s": ".1f"})
     assert '<td class="cb-number">1.3</td>' in shown.html
-    assert '<th scope="col" class="cb-number">wall time, s</th>' in shown.html
+    # The unit stays beside the last word.
+    assert '<th scope="col" class="cb-number">wall time,\u00a0s</th>' in shown.html
     assert "Some &lt;runs&gt;" in shown.html and "Some <runs>" in shown.text
     assert "Recorded on the reference machine" in shown.html
     assert tables.show(pd.DataFrame({"a": [1.0, None]}), "x").html.count("–") == 1

@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from casebook import measure, observe
 from casebook import mistakes as mistakes_module
 from casebook.errors import CasebookError, RunFailed, UsageError
-from casebook.mistakes import STOPPED, check_range, for_readers
+from casebook.mistakes import STOPPED, check_choice, check_range, for_readers
 
 
 @for_readers
@@ -55,6 +55,36 @@ def test_a_wrong_argument_is_one_sentence(args: list, how: dict, sentence: str) 
     assert str(caught.value) == sentence
 
 
+def test_what_has_to_be_given_is_not_empty_and_what_need_not_be_may_be() -> None:
+    @for_readers
+    def draw(runs: Mapping[str, int], ways: Iterable[str], steps: Iterable[str] = ()) -> int:
+        """Say how many were drawn."""
+        return len(runs)
+
+    assert draw({"a": 1}, ["a"], []) == 1
+    for arguments, sentence in (
+        (({}, ["a"]), "runs is {}: give one at least"),
+        (({"a": 1}, []), "ways is []: give one at least"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            draw(*arguments)
+        assert str(caught.value) == sentence
+
+
+def test_a_name_that_is_none_has_the_nearest_ones_or_all_or_a_few_of_many() -> None:
+    check_choice("the way", "one", ["one", "two"])
+    many = [f"way-{number}" for number in range(100)]
+    for value, choices, sentence in (
+        ("thre", ["one", "two", "three"], "the way is 'thre'; did you mean three?"),
+        ("", ["one", "two"], "the way is ''; choose one of: one, two"),
+        ("x", many, "the way is 'x'; there are 100: way-0, way-1, way-2, way-3, way-4, way-5 "
+         "and others"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError) as caught:
+            check_choice("the way", value, choices)
+        assert str(caught.value) == sentence
+
+
 class Place(TypedDict, total=False):
     """Where it is fetched from."""
 
@@ -90,6 +120,8 @@ def test_what_is_out_of_range_is_refused_with_the_range(value: float) -> None:
     check_range("n", 1000, 1, 1000)
     with pytest.raises(UsageError, match=f"^n is {value:,} books; choose 1 to 1,000$"):
         check_range("n", value, 1, 1000, " books")
+    with pytest.raises(UsageError, match=r"^n is -1; choose 0 or more$"):
+        check_range("n", -1, 0, float("inf"))
 
 
 def test_what_can_be_meant_is_passed_on() -> None:

@@ -28,10 +28,10 @@ def test_it_has_the_counts_the_charts_and_the_chapters_in_order(tmp_path):
     page = page_of(tmp_path)
     assert "<td>41.5</td>" in page and page.count("<figure") == 2
     assert page.index("13_what_one_load_costs") < page.index("10_the_cure")
-    assert "requests loaded 8 times" in page and "21_the_lock" not in page
+    assert "requests loaded 8 times" in page and "11_the_lock" not in page
     verdicts = {each[0]: each[1] for each in program.MATTERS}
     first = [line for line in page_of(tmp_path, verdicts=verdicts).splitlines() if ". [" in line]
-    numbers = ("02_", "21_", "22_")
+    numbers = ("02_", "11_", "16_")
     assert [line.partition("notebooks/")[2][:3] for line in first] == list(numbers)
 
 

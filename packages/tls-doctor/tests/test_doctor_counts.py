@@ -943,6 +943,24 @@ def test_a_loop_is_free_beside_tls_of_its_own_only_where_its_heartbeat_was_heard
     assert told(*under, own, block) == BLOCKED
 
 
+def test_without_a_run_a_loop_that_awaits_has_no_all_clear():
+    def told(**found):
+        http = {"offers": None, "clients": []}
+        report = judging.judge(Examination(known=["requests"], http=http, **found), SPEC)
+        return report["verdicts"]["event loop"], report["exit_status"]
+
+    def tried(verdict):
+        row = {"client": "requests", "verdict": verdict, "imported": True, "error": None,
+               "https": None, "http": None}  # fmt: skip
+        return {"loop": {"name": "gevent", "patched": True, "used": True}, "clients": [row]}
+
+    assert told() == (DOES_NOT_APPLY, 0) and told(unwatched=["asyncio"]) == (CANNOT_TELL, 2)
+    assert told(own_tls=["psycopg2"]) == (DOES_NOT_APPLY, 0)
+    assert told(**tried(FREE)) == (FREE, 0)
+    assert told(**tried(FREE), unwatched=["trio"]) == (CANNOT_TELL, 2)
+    assert told(**tried(FREE), own_tls=["psycopg2"]) == (CANNOT_TELL, 2)
+
+
 @pytest.mark.parametrize(
     ("blocked_s", "silent_s", "names"),
     [
