@@ -4542,12 +4542,12 @@ CHAPTERS = {
     2: ("02_all_at_once", "All at once"),
     3: ("03_monkeys", "Monkeys"), 7: ("07_cures", "Cures"),
     8: ("08_still_out_there", "Is it still out there?"),
-    10: ("13_what_one_load_costs", "What one load costs"),
-    11: ("14_a_time_machine", "A time machine"), 12: ("10_the_cure", "The cure"),
-    17: ("20_distance", "Distance"),
-    21: ("11_the_lock_around_the_handshake", "The lock around the handshake"),
-    22: ("16_the_loop_that_loads", "The loop that loads"),
-    23: ("16_the_loop_that_loads", "The memory that nobody frees"),
+    10: ("10_the_cure", "The cure"),
+    11: ("11_the_lock_around_the_handshake", "The lock around the handshake"),
+    13: ("13_what_one_load_costs", "What one load costs"),
+    14: ("14_a_time_machine", "A time machine"),
+    16: ("16_the_loop_that_loads", "The loop that loads, and the memory that stays"),
+    20: ("20_distance", "Distance"),
 }  # fmt: skip
 #: What has a function wait in a real thread, by loop.
 IN_A_THREAD = {
@@ -4599,47 +4599,47 @@ ADVICE = {
         "truststore's injection and %(loop)s do not go together, in either order: one's sockets "
         "are given to the other's contexts. On Linux, ssl.create_default_context() trusts what the "
         "system trusts without it."),
-    "connection-close": (2, 11, '"Connection": "close"  # of the headers', "", "",
+    "connection-close": (2, 14, '"Connection": "close"  # of the headers', "", "",
         "%(client)s sends Connection: close%(where)s, and each reply to it ends its connection: "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
         "Without that header a Session or a client keeps them%(keep)s."),
-    "server-closes": (2, 11, "", "", "",
+    "server-closes": (2, 14, "", "", "",
         "The server ends each connection of %(client)s with its reply (Connection: close): "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
         "No client can keep them. If the server is yours, let it keep connections (keep-alive)."),
-    "one-connection": (3, 17, "", "%(line)s", "",
+    "one-connection": (3, 20, "", "%(line)s", "",
         "%(client)s made %(connections)d connections to %(host)s, which speaks HTTP/2: one would "
         "do for all that is asked at once."),
-    "lock": (4, 21, "%(remove)s", "%(line)s", "",
+    "lock": (4, 11, "%(remove)s", "%(line)s", "",
         "%(wanted)d handshakes were wanted at once, and never two were under way: a lock is held "
         "through each handshake (the context's sockets are those of %(by)s), so they waited "
         "%(behind_s).2f s for each other.%(whose)s"),
-    "loop-loads": (4, 22, "", "%(line)s", "",
+    "loop-loads": (4, 16, "", "%(line)s", "",
         "%(loads)s of certificates happened in the thread of the running asyncio loop%(where)s: "
         "for %(ms).0f ms of CPU nothing else could run. Make one client or one context before the "
         "work begins, and hand it to all."),
-    "share-contexts": (4, 23, "", "%(line)s", "",
+    "share-contexts": (4, 16, "", "%(line)s", "",
         "%(alive)d contexts with the same certificates were alive at once, made by %(client)s"
         "%(where)s. While they were loaded, memory grew by %(mib).0f MiB. One context serves all "
         "clients."),
-    "keep-one": (2, 12, "", "%(line)s", "", "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
-    "loads-late": (2, 10, "%(remove)s", "%(line)s", "",
+    "keep-one": (2, 10, "", "%(line)s", "", "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
+    "loads-late": (2, 13, "%(remove)s", "%(line)s", "",
         "%(client)s loaded %(loads)s%(where)s. A context of truststore%(instead)s loads the "
         "system's certificates once more in each handshake, whoever shares it. On Linux, one that "
         "ssl.create_default_context() makes%(once)s trusts what the system trusts, too, and loads "
         "once."),
-    "larger-pool": (2, 12, "", "%(line)s", "",
+    "larger-pool": (2, 10, "", "%(line)s", "",
         "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
-    "another-openssl": (2, 10, "", "", "a Python with another OpenSSL",
+    "another-openssl": (2, 13, "", "", "a Python with another OpenSSL",
         "Of the six releases that the book measured, a load takes longest with OpenSSL 3.0; with "
         "1.1.1 and 4.0 it takes a fraction of that."),
-    "share-context": (2, 12, "", "%(line)s", "",
+    "share-context": (2, 10, "", "%(line)s", "",
         "If all else leaves new connections, the book's shared_context.py lends them one context "
         "(when not to use it stands beside it)."),
-    "run-it": (2, 12, "", "", "",
+    "run-it": (2, 10, "", "", "",
         "In a trial, %(clients)s loaded the certificates anew for each connection. What that costs "
         "your program, if anything, is told by a run: doctor.py run -- %(program)s"),
-    "http2": (3, 17, "", "", "httpx[http2] or niquests",
+    "http2": (3, 20, "", "", "httpx[http2] or niquests",
         "%(url)s offers HTTP/2, and %(client)s speaks %(version)s. At a distance, many requests at "
         "once over one connection pay; next door, with Python's h2, they cost more."),
 }  # fmt: skip

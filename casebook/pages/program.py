@@ -34,11 +34,11 @@ make book PROGRAM=report.json
 #: why they matter). The first three that apply are told.
 MATTERS = (
     ("event loop", "blocked", 2, "while one request waits, all others of your program do"),
-    ("handshakes", "one at a time", 21, "its handshakes waited for each other"),
-    ("loads on the loop", "held up", 22, "its event loop loaded certificates while others waited"),
-    ("certificate loads", "repeated", 10, "it loaded the same certificates again and again"),
-    ("contexts", "one for each client", 23, "it kept many contexts with the same certificates"),
-    ("certificate loads", "repeated", 12, "one context for all connections ends that"),
+    ("handshakes", "one at a time", 11, "its handshakes waited for each other"),
+    ("loads on the loop", "held up", 16, "its event loop loaded certificates while others waited"),
+    ("certificate loads", "repeated", 13, "it loaded the same certificates again and again"),
+    ("contexts", "one for each client", 16, "it kept many contexts with the same certificates"),
+    ("certificate loads", "repeated", 10, "one context for all connections ends that"),
     ("event loop", "blocked", 7, "these changes let its event loop run on"),
 )
 #: What the doctor says of each thing to change; all but the first stand below it, with their names.

@@ -1167,8 +1167,12 @@ def test_what_it_fails_on_and_what_github_shows(site, tmp_path):
 
 def test_the_address_in_it_is_the_books():
     assert tls_doctor.basis.ADDRESS == address.of_repository()
-    for file, _ in tls_doctor.advice.CHAPTERS.values():
-        assert (places.NOTEBOOKS / f"{file}.ipynb").exists()
+    for number, (file, title) in tls_doctor.advice.CHAPTERS.items():
+        assert file.startswith(f"{number:02}_")
+        text = (places.NOTEBOOKS / f"{file}.ipynb").read_text()
+        assert f'"# {title}' in text
+    numbers = {row[1] for row in tls_doctor.advice.ADVICE.values()}
+    assert numbers == {*tls_doctor.advice.CHAPTERS}
 
 
 # --------------------------------------------------------------------- where it cannot do its work

@@ -39,11 +39,12 @@ GOOD: dict[str, Any] = {
     "manner": readers.manner("requests"), "jobs": {"a": {"pages": 3}}, "costs": COSTS,
     "pages": 1e6, "delay_s": 0.1, "wall_s": 1.0, "observation": TRACE, "id": "talk-serial-10",
     "observations": {"a": OBSERVED}, "dollars_per_core_hour": 0.1, "module": "requests",
-    "path": "doctor.py", "column": "wall_s", "of": "a", "to": "b", "job": "a", "basis": ["a"],
+    "path": "doctor.py", "contexts": 3, "column": "wall_s", "of": "a",
+    "to": "b", "job": "a", "basis": ["a"],
     "waits": pd.DataFrame(), "frame": pd.DataFrame(), "title": "Costs",
 }  # fmt: skip
 GOOD_OF = {
-    "near_limit.measure": {"repeats": 1}, "bookstore.line.visits.visit": {"clients": ["bare-h1"]},
+    "near_limit.measure": {"repeats": 1}, "bookstore.line.visits.visit": {"clients": ["bare-h2"]},
     "quic.visit": {"clients": ["bare-h3"]},
     "capacity.off": {"pages": pd.DataFrame()}, "capacity.at_scale": {"pages": [1e6]},
     "experiment.measure": {}, "handshakes.": {"ways": ["shared"]}, "costs.measure": {},
@@ -55,10 +56,12 @@ CHOICES = (
     "names name stack kind client clients scheme trust complaint engine ways way waits_in chain "
     "kinds variants order tls id"
 ).split()
-#: Values that are right: of some parameters in general, and of some functions.
-RIGHT = {"port": (0,), "failures": (0,), "body_bytes": (0,), "delay_s": (0,), "latency_s": (0,),
-         "before": (0,), "after": (0,), "delays": (0,), "wait_s": (0,), "other_ms": (0,),
-         "dollars_per_core_hour": (0,), "tls": ("",), "order": (), "without": ("",)}  # fmt: skip
+#: Values that are right, by the names of their parameters.
+NOUGHT = (
+    "port failures certificates loads body_bytes delay_s latency_s before after delays wait_s "
+    "other_ms dollars_per_core_hour"
+).split()
+RIGHT = {**dict.fromkeys(NOUGHT, (0,)), "tls": ("",), "without": ("",)}
 #: What only compares and draws: a number of any size will do.
 OF_ANY_SIZE = ("decisions.", "published.agrees", "analysis.verdict", "published.compare")
 NOT_CHOSEN = ("charts.", "findings.claims", "laboratory.decisions")

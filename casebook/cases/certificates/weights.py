@@ -25,7 +25,7 @@ from casebook.errors import RunFailed
 from casebook.laboratory import measurements, scripts
 from casebook.laboratory.experiment import Experiment, Parameters, in_rounds
 from casebook.laboratory.rounds import as_list
-from casebook.mistakes import check_range
+from casebook.mistakes import check_range, for_readers
 from casebook.stacks.environments import Environment
 
 STEPS = ["before", "made", "freed", "trimmed", "one", "again"]
@@ -48,6 +48,7 @@ def not_here() -> str:
     return "" if new else "only glibc 2.33 and newer says what malloc has handed out"
 
 
+@for_readers
 def measure(
     names: str | Iterable[str],
     certificates: int | Iterable[int | None] | None = None,
@@ -139,12 +140,14 @@ def free_mib() -> float:
     return min(free)
 
 
+@for_readers
 def many(name: str, contexts: int) -> tuple[pd.DataFrame, str]:
     """Make very many contexts in a process of a stack, and twenty in another one.
 
     contexts: up to 1000. Returns rows as of `per_context`, of the twenty first; and why they could
     not be made here, "" if they were: otherwise there is the row of the twenty alone.
     """
+    check_range("contexts", contexts, 1, 1000)
     twenty = measure(name, contexts=20, loads=0)
     try:
         return per_context(
@@ -154,6 +157,7 @@ def many(name: str, contexts: int) -> tuple[pd.DataFrame, str]:
         return per_context(twenty), str(error)
 
 
+@for_readers
 def per_context(frame: pd.DataFrame) -> pd.DataFrame:
     """Return what one context weighs, a row for each stack and size.
 
