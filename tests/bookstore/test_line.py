@@ -472,7 +472,7 @@ def test_visits_on_lines_of_their_own_are_made_at_the_same_time(monkeypatch):
         together.wait(120)  # breaks unless three are here at the same time
         return run(*asked, **more)
 
-    monkeypatch.setattr(scripts, "ask", ask)
+    monkeypatch.setattr(scripts, "answer_of", ask)
     monkeypatch.setattr(visits, "lines_at_once", lambda: 3)
     lose = {"share": 0.05}
     frame = line.visit(["pipes:2", "bare-h2"], n=5, latency_s=0.035, lose=lose, repeats=3)

@@ -222,7 +222,7 @@ def test_books_that_failed_together_are_asked_for_alone(
         return {"failure": dict(failure)}
 
     monkeypatch.setattr(readers.environments, "ensure", lambda _stack: None)
-    monkeypatch.setattr(readers.scripts, "ask", ask)
+    monkeypatch.setattr(readers.scripts, "answer_of", ask)
     how = readers.Manner(client="bare-h2", at_once=at_once)
     answer = readers.read(how, SimpleNamespace(url="u", ca_file="c"), IDS[:3])
     assert len(heard) == asks and ("alone" in answer["failure"]) == (asks == 2)

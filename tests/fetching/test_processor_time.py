@@ -34,7 +34,7 @@ def test_the_parts_are_all_of_a_fetch_and_the_load_is_told_apart():
 
 def test_a_wrong_answer_is_no_measurement(monkeypatch):
     answer = {"ok": 1, "parts": None, "fetch_cpu_s": 1.0, "cpu_s": 1.0, "loads": 0}
-    monkeypatch.setattr(processor_time.scripts, "ask", lambda *_, **__: answer)
+    monkeypatch.setattr(processor_time.scripts, "answer_of", lambda *_, **__: answer)
     with pytest.raises(RunFailed, match="1 of 2 responses"):
         processor_time.of_programs([STOCK], n=2)
 

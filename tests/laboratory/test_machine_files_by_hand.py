@@ -46,7 +46,7 @@ FINDINGS = st.fixed_dictionaries(
 @given(about=ABOUT, answers=ANSWERS, findings=st.lists(FINDINGS, max_size=3))
 def test_what_is_saved_and_read_is_the_same(tmp_path, monkeypatch, about, answers, findings):
     nobody = machine_files.Own("/nowhere/at/all", (), ())
-    monkeypatch.setattr(machine_files.Own, "here", classmethod(lambda cls: nobody))
+    monkeypatch.setattr(machine_files.Own, "of_this_machine", classmethod(lambda cls: nobody))
     file = tmp_path / f"some-machine{machine_files.SUFFIX}"
     its = {each["id"]: each for each in findings}
     saved = Machine("some-machine", about, answers, its)
