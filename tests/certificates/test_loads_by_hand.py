@@ -277,7 +277,9 @@ def test_a_wrong_page_is_no_connection(monkeypatch, pages, wrong):
     )
     monkeypatch.setattr(connection_costs, "lab_server", lambda: lab)
     monkeypatch.setattr(connection_costs.trust, "of_name", lambda *_: trust.Trust(True))
-    monkeypatch.setattr(connection_costs.scripts, "answer_of", lambda *_, **__: {"pages": list(pages)})
+    monkeypatch.setattr(
+        connection_costs.scripts, "answer_of", lambda *_, **__: {"pages": list(pages)}
+    )
     with pytest.raises(RunFailed, match=wrong) if wrong else nullcontext():
         assert connection_costs._run_probe(None, {"n": 2, "context": "ssl"}) == {"handshakes": 2}
 
