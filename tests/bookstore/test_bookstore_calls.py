@@ -25,7 +25,7 @@ def test_the_library_around_http_is_told_apart():
 
 
 def test_an_unknown_client_is_refused():
-    with pytest.raises(UsageError, match="no client"):
+    with pytest.raises(UsageError, match="the client is 'a browser'"):
         calls.per_book(["a browser"])
 
 

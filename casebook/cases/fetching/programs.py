@@ -23,7 +23,7 @@ def run(name: str, code: str, *arguments: str, within_s: float = 60) -> str:
     name: the stack. arguments: the code's sys.argv[1:]. Raises RunFailed with the last line of
     what it said on standard error if it fails or takes longer, and MissingInterpreter.
     """
-    check_range("within_s", within_s, 1, 3600, " s")
+    check_range("within_s", within_s, 0.1, 3600, " s")
     environment = environments.ensure(stacks.get(name))
     importable = os.pathsep.join([str(clients.FOLDER), str(places.PROBES)])
     return commands.output(
