@@ -25,7 +25,7 @@ from here import environment
 from casebook import places
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.cases.patients import working
-from casebook.pages import address
+from casebook.pages import address, program
 from casebook.stacks import interpreters
 
 STRACE = shutil.which("strace")
@@ -1172,7 +1172,9 @@ def test_the_address_in_it_is_the_books():
         text = (places.NOTEBOOKS / f"{file}.ipynb").read_text()
         assert f'"# {title}' in text
     numbers = {row[1] for row in tls_doctor.advice.ADVICE.values()}
-    assert numbers == {*tls_doctor.advice.CHAPTERS}
+    sights = {row[1] for row in tls_doctor.attaching.SIGHTS}
+    assert numbers | sights == {*tls_doctor.advice.CHAPTERS}
+    assert {row[2] for row in program.MATTERS} <= numbers
 
 
 # --------------------------------------------------------------------- where it cannot do its work

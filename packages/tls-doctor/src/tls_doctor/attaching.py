@@ -25,7 +25,7 @@ SIGHTS = (
     ("not patched", 3, "a greenlet in a read of the standard library's, and the loop with it: %d "
      "looks"),
     ("kept", 2, "the thread of a loop in one and the same call, and the loop with it: %d looks"),
-    ("loading", 12, "a load of certificates: %d looks"),
+    ("loading", 10, "a load of certificates: %d looks"),
 )  # fmt: skip
 
 
