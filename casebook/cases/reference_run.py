@@ -37,7 +37,7 @@ _STEPS = (
     ("stage-2-py27", ["patch_all", "urllib3"]),
     ("stage-2-py27", ["patch_as_grequests", "urllib3", "requests"]),
 )
-#: What the chapters look at from inside old stacks: arguments of measure.observe. With these a
+#: What the chapters look at from inside old stacks: arguments of runs.observe. With these a
 #: machine without the old interpreters can still build the book
 #: (tests/laboratory/test_fallback.py).
 OBSERVED: list[dict[str, Any]] = [
@@ -160,7 +160,7 @@ def record(only: list[str] | None = None) -> None:
             recorded is then kept, with the commit and the date that each answer bears.
 
     Takes about half an hour. Raises UsageError when files differ from the commit that each answer
-    will name, and as measure.measure.
+    will name, and as runs.measure.
     """
     if measurements.commit() == "unknown" or measurements.commit().endswith("-dirty"):
         raise UsageError(

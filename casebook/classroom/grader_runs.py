@@ -1,4 +1,4 @@
-"""The bench: the runs that the grader makes itself, from which it knows what is right.
+"""The runs that the grader makes itself, from which it knows what is right.
 
     bench = Bench(Path(__file__))
     run = bench.answer(["h2-today"], {"what": "a shelf", "n": 10}, measure, read)

@@ -7,7 +7,7 @@ Outcomes, of which `compare` finds the first two itself:
 - not reproduced: another finding, which the page must explain;
 - not measured: nothing here corresponds to it, which the page must explain.
 
-Times of the first part are compared in delays: its sources asked for one second per response, and
+Times of the first case are compared in delays: its sources asked for one second per response, and
 a reader in the quick mode asks for less. Where most of such a time is the delay that was set,
 the caller says so, and only the rest is compared. The sources of the others asked for none, and
 their times are compared as they are; whether a finding holds is for the caller to say.
@@ -40,7 +40,7 @@ OUTCOMES = {
 #: sources printed single runs on other machines, over networks of their own.
 TOLERANCE = 0.25
 
-#: What the sources of the first part waited for in each response, in seconds.
+#: What the sources of the first case waited for in each response, in seconds.
 DELAY_S = 1.0
 
 #: Stands in for a reason if a row is not reproduced and the chapter gives none, because it was
@@ -203,7 +203,7 @@ def compare(  # noqa: PLR0913 - a chapter's call, each keyword about the compari
     if nothing corresponds to it. runs: what it came from, a frame or an Observation, for
     the source and the delay. outcome: one of OUTCOMES if it cannot be computed. why: one
     sentence; needed for `not measured`. finding: whether the published finding holds here,
-    although the number is another one; needed for numbers of the second and third part, which had
+    although the number is another one; needed for numbers of the second and third case, which had
     no delay to compare by. delays: how many of the delays that were set are in every such time,
     so that only the remaining seconds were free to differ and are compared.
     Raises UsageError without what is needed.

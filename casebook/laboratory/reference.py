@@ -34,7 +34,7 @@ def file() -> Path:
 
 
 def machine() -> dict[str, Any]:
-    """Describe the reference machine, in fields of machines.ABOUT; empty where it has no file."""
+    """Describe the reference machine, in fields of machine_files.ABOUT; empty without its file."""
     matches = (recorded for recorded in machine_files.all_recorded() if recorded.name == NAME)
     return next((recorded.about for recorded in matches), {})
 

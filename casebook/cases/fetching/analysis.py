@@ -102,7 +102,7 @@ def median_wall_s(frame: pd.DataFrame, stack: str, n: int) -> float:
 def beats_while_waiting(timeline: Observation) -> int:
     """Count how often the event loop ran its heartbeat while some response was waited for.
 
-    timeline: an observed timeline (measure.observe). A wait that goes through the event loop lets
+    timeline: an observed timeline (runs.observe). A wait that goes through the event loop lets
     the heartbeat run every 10 ms; during one that blocks the loop it cannot run at all. A slow
     machine makes this count smaller, but cannot make beats where there are none.
     """

@@ -46,7 +46,7 @@ def profile(  # noqa: PLR0913  what a reader may choose
 
     tls: the newest version that the stack may speak, "1.2" or "1.3" (which needs an OpenSSL of
     1.1.1 or newer in the stack); without one, whatever it speaks. The others: as for
-    measure.observe. Nothing is stored. Raises UsageError, RunFailed, MissingInterpreter.
+    runs.observe. Nothing is stored. Raises UsageError, RunFailed, MissingInterpreter.
     """
     if tls and tls not in TLS:
         raise UsageError(f"TLS {tls!r} is not known here: choose {' or '.join(TLS)}")

@@ -139,7 +139,7 @@ def timelines() -> list[Timeline]:
     """Return what the explorer shows, measured now or recorded, in the order of `everything`.
 
     If a Python is missing, the recorded ones stand in; what was not recorded is measured if
-    possible. Raises as measure.observe.
+    possible. Raises as runs.observe.
     """
     by_choice = {_choice(timeline): timeline for timeline in recorded()}
     available = {combination for combination in COMBINATIONS if can_run(combination.as_stack())}

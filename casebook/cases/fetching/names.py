@@ -45,7 +45,7 @@ words.call(
         ("", "requests"): "{}, a loop",
     },
 )
-# In the first part's loop of `requests`, the stack plays no part.
+# In the first case's loop of `requests`, the stack plays no part.
 _STAGES = (
     *("stage-0", "stage-2-injected-today"),
     *(f"stage-{i}-{python}" for i in range(5) for python in PYTHONS),

@@ -87,8 +87,8 @@ def measure(
     One row a run, columns run_record.FRAME_COLUMNS and `instead`; stack and client are `go`.
 
     n: sizes. beside: stacks that are measured in the same rounds, in turns with it. All trust a
-    full bundle (trust.BUNDLE). until, looks: as for measure.measure. Without Go its rows are the
-    reference machine's. Raises as measure.measure; RunFailed also if a response was not over a
+    full bundle (trust.BUNDLE). until, looks: as for runs.measure. Without Go its rows are the
+    reference machine's. Raises as runs.measure; RunFailed also if a response was not over a
     connection of its own.
     """
     sizes, numbers = as_list(n), rounds.numbers(repeats)

@@ -1,7 +1,7 @@
 """The clients and libraries that the doctor knows.
 
-A record for each: what is said of it, how it is tried, and what can be changed in it stands here
-and nowhere else. To add one is to add a record.
+A record for each: what is said of it, how it is tried, and what can be changed in it. To add one is
+to add a record. Only what concerns a pair of libraries stands where the pair is judged.
 """
 
 from __future__ import division, print_function
