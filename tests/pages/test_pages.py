@@ -295,6 +295,11 @@ def test_each_chapter_opens_with_its_layers_which_say_what_is_lit(path: Path) ->
     assert named in MANY or sorted(named.split(" and ")) == sorted(lit)
 
 
+def test_all_layers_are_drawn_in_one_style() -> None:
+    styles = {re.search(r"(?s)<style>.*?</style>", path.read_text())[0] for path in LAYERS}
+    assert len(LAYERS) > 20 and len(styles) == 1
+
+
 def is_about_something_else(path: Path) -> bool:
     """Whether a chapter is of a case that has nothing to do with the first one."""
     named = re.findall(r"from casebook\.cases import ([\w, ]+)", path.read_text(encoding="utf-8"))
