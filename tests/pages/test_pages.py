@@ -553,10 +553,10 @@ def test_no_address_that_was_published_is_lost(site: Path) -> None:
 TYPED = {
     "requests slow https": "The curious case of slow HTTPS in Python",
     "PyOpenSSLContext": "6. Who patched whom",
-    "load_verify_locations slow": "10. What one load costs",
+    "load_verify_locations slow": "13. What one load costs",
     "grequests slow": "The curious case of slow HTTPS in Python",
     "gevent blocked": "6. Who patched whom",
-    "create_default_context slow": "12. The cure",
+    "create_default_context slow": "10. The cure",
 }
 
 
