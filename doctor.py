@@ -36,7 +36,7 @@ options:
                      run does, is not (on Python 2.7 it is). Near the limit two runs may come out
                      otherwise, and the report says so
   --url URL          also ask this URL (HEAD, at most 20 requests, each announced): which HTTP?
-  --patience N       end after so many seconds (default: 90; a run takes what it takes)
+  --patience N       end after N seconds (default: 90; a run takes what it takes)
   --seconds N        how long `attach` looks (default 5): with what Python itself has from 3.14 on,
                      where the process runs the same Python as the doctor, else with py-spy
   --schema           the JSON schema of what --json prints
@@ -1979,7 +1979,7 @@ def is_decorator(package, codes):
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
-#: Loads hold a loop up that take so many milliseconds while others wait, and so many in a row.
+#: Loads hold up a loop if they take this long while others wait, in all and in a row.
 HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
 #: This many connections to one host that speaks HTTP/2 are too many: one would do.
 TOO_MANY_H2_FROM = 3
@@ -1987,8 +1987,8 @@ TOO_MANY_H2_FROM = 3
 NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
 KEPT_LOADS_FROM = 10
-#: Handshakes wait for each other, where so many were wanted at once, never two were under way, and
-#: they waited for one that was for so long in all.
+#: Handshakes wait for each other if this many were wanted at once, never two were under way, and
+#: they waited for this long in all.
 WANTED_FROM = 3
 WAITED_FROM_S = 0.2
 #: This many contexts with the same certificates, alive at once in a process, are too many; the
@@ -2238,7 +2238,7 @@ EVENTS = {
     "failed": ("why", "no connection was made, and no handshake told why"),
     "unreached": ("why", "no host was found, or it refused; until the first `reached`"),
     "reached": ("", "a host was reached; noted once in a process"),
-    "exchange": ("h n", "so many more times something was sent and answered (none of HTTP/2)"),
+    "exchange": ("h n", "how many more times something was sent and answered (none of HTTP/2)"),
     "request": ("c", "a request, if http.client tells"),
     "closing": ("c h who by", "a reply ends its connection (Connection: close)"),
     # What keeps connections.
@@ -2330,7 +2330,7 @@ class ClientRow(Record):
         ("connections", int, "connections whose handshake began"),
         ("http", lambda: True, "the doctor knows the client of all of these"),
         ("requests", nothing, "requests; None: nobody tells"),
-        ("exchanges", int, "of something sent and an answer: so many at least"),
+        ("exchanges", int, "of something sent and an answer, at least"),
         ("kept", bool, "its connections are kept, for several requests or beside each other"),
         ("alive", int, "contexts with the same certificates at once, in one process"),
         ("at", list, "[line of the program that loaded, times]"),
@@ -3111,10 +3111,10 @@ sleep = time.sleep
 #: What waits for so long in one turn of a loop is noted; a silence that goes on, each second.
 SILENT_FROM_S = 0.05
 NOTED_EACH_S = 1.0
-#: From a look that comes later than so many beats no more is taken for a silence: perhaps the whole
-#: process was stopped.
+#: If a look comes more than this many beats late, the rest is not taken for a silence: perhaps the
+#: whole process was stopped.
 LATE_BEATS = 50
-#: Of so many threads each is asked how long it wanted a processor.
+#: Threads that are asked, at most, how long each wanted a processor.
 MOST_THREADS = 64
 #: Where the threads of loops are when nothing is to be done: (the end of a file's name, function).
 RESTS = (
@@ -3276,7 +3276,7 @@ class Heartbeat(object):
             self.looking = None
 
     def see(self, thread, loop, step):
-        """Look at one loop, after a step of so many seconds."""
+        """Look at one loop, after a step of that many seconds."""
         frame = sys._current_frames().get(thread)
         if frame is None:  # the thread has ended, and left its hub
             self.loops.pop(thread, None)
@@ -3943,8 +3943,8 @@ class Probes(object):
     def hold(self, context, trust):
         """Return how many contexts with these certificates are in use now, with this one.
 
-        At most so many, while Python frees them by itself; if it has to be told to, at
-        least so many.
+        It is an upper bound while Python frees them by itself, and a lower one if it has to
+        be told to.
         """
         references, number = self.held.setdefault(trust, {}), self.number(context)
         try:
@@ -4653,7 +4653,7 @@ _WANTING = {
 CALLS = "get post put patch delete head options request stream".split()
 #: Where loads are no illness, those that take less are no advice.
 WORTH_FROM_MS = 20
-#: Another OpenSSL is advised for so many loads of so many milliseconds.
+#: Another OpenSSL is advised from this many loads on, of at least this many milliseconds.
 DEAR_LOADS_FROM, DEAR_FROM_MS = 5, 3
 NO_FEWER = (
     " That saves no load here: tried with %d at once, as in the run, each connection loads by "
@@ -5707,8 +5707,8 @@ SIGHTS = (
 #: Where the thread of a loop is (the end of a file's name) while the loop is entered and runs.
 LOOPS = ("/asyncio/base_events.py", "/asyncio/runners.py", "/uvloop/__init__.py",
          "/trio/_core/_run.py")  # fmt: skip
-#: Of the looks that found the process at work, so many percent in a load are too many. (A look is
-#: no share of the CPU: of few looks only much can be told.)
+#: Of the looks that found the process at work, this many percent in a load are too many. (A look is
+#: no share of the CPU: a few looks can tell only a large share.)
 LOADING_FROM = 20
 #: If this many looks fail one after the other, the process cannot be looked at.
 IN_A_ROW = 10
@@ -6243,7 +6243,7 @@ def inside(stream=None, **options):
 #: How many connections at most are made again, and how long that may take.
 MOST_AGAIN = 50
 TRIED_WITHIN_S = 120
-#: Where they ask at once, each answer takes so long, and they ask so often at most; so many do.
+#: If they ask at once: how long each answer takes, how often they ask at most, and how many do.
 AT_ONCE_S, MOST_ROUNDS, MOST_AT_ONCE = 0.2, 4, 50
 
 
@@ -6625,7 +6625,7 @@ def again_lines(comparison):
 # ---------------------------------------- a run: the program as its user starts it, and its counts
 
 
-#: After so many events of one process nothing more is written.
+#: Events of one process that are written, at most.
 MOST_EVENTS = 400000
 UNCOUNTED_FROM_HERE = "after %d events nothing more was counted" % MOST_EVENTS
 #: Events without which there is nothing to tell of a program that was interrupted.

@@ -31,7 +31,7 @@ _SIMPLE: dict[Any, tuple[type, str]] = {
     str: (str, "a text in quotes"),
 }
 _SEVERAL = (Iterable, Sequence, list)
-#: All choices are listed in so many letters; of more, so many of them.
+#: All choices are listed if they take at most this many letters; else only the first few.
 _MOST_LISTED, _FEW = 220, 6
 #: Types that are checked as a whole, and what each is called.
 _OTHERS: dict[Any, tuple[Any, str]] = {

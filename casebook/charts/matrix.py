@@ -81,7 +81,7 @@ def _cell(runs: pd.DataFrame, publication: str | None, by_hand: bool) -> str:
         cell += _aside("injected by hand")
     if publication:
         agrees = words.VERDICTS.get(publication, publication) == verdict
-        cell += _aside(f"published: {publication}{'' if agrees else ', not so here'}")
+        cell += _aside(f"published: {publication}{'' if agrees else ', different here'}")
     if "source" in runs and (runs["source"] == words.REFERENCE).all():
         cell += _aside("reference machine")
     return cell

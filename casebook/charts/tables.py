@@ -49,7 +49,7 @@ HEADERS = {
 _PHONE_PX, _BOXED_PX = 355, 288
 _LETTER_PX, _BOLD_PX, _PADDING_PX, _FIRST_PX = 6.6, 7.2, 6.4, 64
 
-#: A phone has room for so many columns.
+#: Columns that a phone has room for.
 _ON_A_PHONE = 3
 #: More columns than this stand closer together, so that all fit on a page.
 _MANY = 6

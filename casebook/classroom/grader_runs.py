@@ -93,7 +93,7 @@ class Bench:
         convert: Callable[[dict[str, Any]], T],
         **required: Any,
     ) -> T:
-        """Draw the parameters of a run by lot.
+        """Draw the parameters of a run at random.
 
         They are fresh ones or, if a machine file is asked, some that it answers.
 

@@ -254,11 +254,11 @@ def interval(values: Iterable[float]) -> tuple[float, float]:
 
 @cache
 def lower_end(rounds: int) -> int | None:
-    """Return which of so many sorted values, from 0, is the lower end of their median's interval.
+    """Return which of the sorted values, from 0, is the lower end of their median's interval.
 
     The interval is that of one look. Returns None for too few.
     """
-    from scipy.special import bdtr  # the distribution of heads among so many coins
+    from scipy.special import bdtr  # the distribution of heads in a number of tosses
 
     places = [k for k in range(rounds // 2) if bdtr(k, rounds, 0.5) <= _ONE_SIDE]
     return places[-1] if places else None

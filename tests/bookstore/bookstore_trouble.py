@@ -3,11 +3,11 @@
 HTTP/1.1 is written by hand; HTTP/2's frames are h2's.
 
 The troubles: none · few-streams (SETTINGS that allow few; more are refused) · refused (more are
-refused though SETTINGS allow them) · goaway (each connection ends after so many requests) ·
+refused though SETTINGS allow them) · goaway (each connection ends after a number of requests) ·
 hangs-up (none but the list is answered) · cut-short (half of the announced bytes) · half (half a
 body, announced as that) · reset (the book's stream or connection is reset) · wrong-body (another
 book's) · missing (404) · short-list (the list lacks the book) · stall (no answer to the book) ·
-stalled-list · nonsense (in place of the book) · leaves (after so many requests there is no server
+stalled-list · nonsense (in place of the book) · leaves (after some requests there is no server
 any more; for one visit) · other-protocol (h2 clients get HTTP/1.1) · shy (over HTTP/2 not even
 SETTINGS are said before the first request is in).
 """

@@ -47,7 +47,7 @@ while True:
     threading.Thread(target=serve, args=listening.accept()[:1], daemon=True).start()
 """
 
-#: At the near end: ten echoes, then so many bytes; what it saw, and what TCP says of it.
+#: At the near end: ten echoes, then a number of bytes; what it saw, and what TCP says of it.
 NEAR = """
 import json, socket, struct, sys, time
 size = int(sys.argv[1])

@@ -183,7 +183,7 @@ CASE = of_machines.CASES[0]
 
 
 def fetching(name: str, quick: list[float], slow: list[float]) -> Machine:
-    """A machine that fetched ten pages so many times, with grequests and with pyOpenSSL."""
+    """A machine that fetched ten pages a number of times, with grequests and with pyOpenSSL."""
     answers = [
         run(n=10, stack=stack, wall_s=wall_s, repeat=repeat)
         for stack, walls in (("stage-1-py37", quick), ("stage-2-py37", slow))
@@ -239,8 +239,8 @@ def test_a_cell_of_the_matrix_has_the_best_round_of_the_largest_n():
     frame = runs("stage-1-py27", ((3, (0.3,)), (10, (5.0, 2.0, 4.0))))
     cell = matrix._cell(frame, "fast", False)
     assert "concurrent" in cell and "5.0 at a time" in cell  # 10 pages in 2 delays of 1 s
-    assert "published: fast<" in cell and "not so here" not in cell
-    assert "published: slow, not so here" in matrix._cell(frame, "slow", False)
+    assert "published: fast<" in cell and "different here" not in cell
+    assert "published: slow, different here" in matrix._cell(frame, "slow", False)
     assert matrix._cell(frame[:0], None, False) == "–"
     assert matrix._cell(frame[:0], "slow", False).startswith("not measured")
 

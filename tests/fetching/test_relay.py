@@ -40,7 +40,7 @@ def round_trip_s(sock: socket.socket) -> float:
     return time.perf_counter() - start
 
 
-#: A machine that does something else has a spell without it, among so many.
+#: A machine that does something else has a spell without it, among this many.
 SPELLS = 20
 
 

@@ -95,7 +95,7 @@ def test_decides_what_is_clear(true_ratio, window, right, share):
 
 
 def alike(random, rounds: int, correlation: float) -> pd.DataFrame:
-    """The runs of so many rounds whose true ratio is 1, each like the one before to some degree."""
+    """The runs of rounds whose true ratio is 1, each like the one before to some degree."""
     noise, state = [], random.normal()
     for _ in range(rounds):
         noise.append(state)

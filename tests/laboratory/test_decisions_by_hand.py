@@ -134,7 +134,7 @@ def test_a_decision_in_words():
 
 @pytest.mark.parametrize(
     ("count", "low", "high"),
-    # Of so many, the places of the two values, from 1, that the binomial distribution gives for an
+    # The places of the two values among them, from 1, that the binomial distribution gives for an
     # error of 5 % shared out to four looks: 0.625 % beyond each end.
     [(8, 1, 8), (9, 1, 9), (10, 1, 10), (11, 2, 10), (12, 2, 11), (14, 2, 13), (15, 3, 13),
      (16, 3, 14), (32, 9, 24), (64, 22, 43)],

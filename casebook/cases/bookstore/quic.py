@@ -177,7 +177,7 @@ def visit(
         repeats: how many rounds, or which; 1 by default.
         engine: of ENGINES, who serves over TCP.
         distance: latency_s, each way, and lose, one or several: {} for nothing, `loss(30)`, what
-            line.loss returns, or {"share": 0.01}, by lot in both directions, drawn anew in each
+            line.loss returns, or {"share": 0.01}, at random in both directions, drawn anew in each
             build and each round.
         until, looks: what is to be decided (laboratory/rounds.py).
 

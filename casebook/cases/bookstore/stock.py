@@ -1,7 +1,7 @@
 """The stock: 3,000 science-fiction books that nobody wrote, the same ones on every machine.
 
 data/books.json has them, one JSON object with a line for each book. Titles, authors and figures
-were drawn by lot from lists of words, once.
+were drawn at random from lists of words, once.
 """
 
 import json

@@ -65,7 +65,7 @@ def one_slow(position: int = 10, wait_s: float = 1.0) -> dict[str, float]:
     return {stock.ids()[position - 1]: wait_s}
 
 
-#: Of recorded visits with at most so many books it is known when each of them arrived.
+#: Of recorded visits with at most this many books it is known when each of them arrived.
 FEW = 300
 
 _PAIR = ["requests-2.10-py37", "hyper"]

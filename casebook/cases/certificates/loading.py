@@ -45,9 +45,9 @@ PRELOADS = ("", APART, COUNTER)
 
 @dataclass(frozen=True)
 class Task:
-    """What a process does: so many times, make a context and load certificates into it.
+    """What a process does, again and again: make a context and load certificates into it.
 
-    certificates: the first so many of certifi's; None: all; 0: none, the context only. way:
+    certificates: how many of certifi's, from the first; None: all; 0: none, the context only. way:
     "file" for load_verify_locations, "default" for set_default_verify_paths, where the system's
     default is the same bundle; "compute" for a piece of work in Python in the place of each load.
     copies: how often the bundle has each certificate. loads: how many in all, shared evenly

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from casebook.cases.fetching import clients, programs, server, trust
 
-#: For so many connections, first and then.
+#: Connections in the first and in the second run.
 PAGES = (10, 23)
 
 #: What runs in the stack: rchar of /proc/self/io has what is read from files, and no sockets.

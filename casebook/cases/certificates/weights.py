@@ -32,7 +32,7 @@ STEPS = ["before", "made", "freed", "trimmed", "one", "again"]
 
 #: Where Linux says what a container may take.
 _GROUP = Path("/sys/fs/cgroup")
-#: From so many contexts on, one is weighed first, and the machine's memory is looked at.
+#: For this many contexts or more, one is weighed first, and the machine's memory is looked at.
 MANY = 100
 
 COLUMNS = [
@@ -55,10 +55,10 @@ def measure(
     contexts: int | Iterable[int] = 20,
     loads: int = 20,
 ) -> pd.DataFrame:
-    """Make so many contexts in a process of each stack, free them, and load again into one.
+    """Make contexts in a process of each stack, free them, and load again into one.
 
-    certificates: the first so many of certifi's, None for all, or several of these. contexts: one
-    number or several. loads: further ones, into one context.
+    certificates: how many of certifi's, from the first, None for all, or several of these.
+    contexts: one number or several. loads: further ones, into one context.
 
     Returns one row per stack, size and step, columns COLUMNS: what, one of STEPS; rss_kib, and
     in_use_kib and free_kib of malloc (missing where `not_here` says why). Elsewhere than on Linux,
@@ -118,7 +118,7 @@ _WEIGHTS = Experiment(
 
 
 def _look_for_room(contexts: int, each_kib: float) -> None:
-    """Raise RunFailed where so many contexts would take more than half of the free memory."""
+    """Raise RunFailed if that many contexts would take more than half of the free memory."""
     needed_mib, free = contexts * each_kib / 1024, free_mib()
     if needed_mib > free / 2:
         raise RunFailed(

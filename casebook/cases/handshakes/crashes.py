@@ -37,7 +37,7 @@ def measure(
 
     Parameters:
         threads, wraps: of each context; a context is at risk while its first connections are made,
-            so many contexts with few connections show more than few with many.
+            which is why many contexts with few connections show more than few with many.
 
     Returns one row per process: stack, repeat, signal (that ended it, or ""), openssl, and what
     Experiment.measure adds. It is a matter of chance: that none died proves nothing. Raises

@@ -220,9 +220,9 @@ def _grade_questions(world: World, file: Path, report: Report, shared: dict[str,
     site = world.site("right")
     site.when[requests[-2]["url"].rpartition("=")[2]] = lambda: os.replace(turned, changing)
     site.reset()
-    # The first four questions are asked again between the others, in an order drawn by lot, each of
-    # a site that nobody has seen before. What goes by the number of a call, by a port, or by a look
-    # at all that will be asked, refuses a right certificate or accepts another.
+    # The first four questions are asked again between the others, in an order drawn at random, each
+    # of a site that nobody has seen before. What goes by the number of a call, by a port, or by a
+    # look at all that will be asked, refuses a right certificate or accepts another.
     repeats = [0, 1, 2, 3, *(secrets.randbelow(4) for _ in range(2 + secrets.randbelow(6)))]
     secrets.SystemRandom().shuffle(repeats)
     positions = sorted(random.SystemRandom().choices(range(1, len(plan) - 1), k=len(repeats)))

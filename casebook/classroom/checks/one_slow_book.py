@@ -55,7 +55,7 @@ class Shelf:
 
 
 def shelves() -> list[Shelf]:
-    """Draw five shelves by lot."""
+    """Draw five shelves at random."""
     draw = secrets.SystemRandom()
     n, lanes = draw.randint(25, 45), draw.randint(3, 6)
     place = draw.choice([*range(5, 10), *range(11, 21)])
@@ -116,7 +116,7 @@ def look_at(bench: Bench, shelf: Shelf) -> Held:
 
 
 def _pick(bench: Bench, shelf: Shelf) -> Shelf:
-    """Return a shelf that was drawn by lot.
+    """Return a shelf that was drawn at random.
 
     If it cannot be measured here, one of its kind that was measured elsewhere takes its place.
     """

@@ -83,7 +83,7 @@ def observed(recipe: Way, n: int) -> Seen:
 
 
 def profile_of(bench: Bench, recipe: Way, n: int | None = None) -> Seen:
-    """Return a profile of the bench's. n: pages; None: as many as are drawn by lot."""
+    """Return a profile of the bench's. n: pages; None: as many as are drawn at random."""
     names = list(dict.fromkeys([recipe.stack, STACK]))
     if n is None:
         draw_size = partial(secrets.choice, SIZES[recipe])

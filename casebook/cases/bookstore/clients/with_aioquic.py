@@ -1,4 +1,4 @@
-"""A visit over HTTP/3 with the bare client on aioquic: all books at once, or so many at a time."""
+"""A visit over HTTP/3 with the bare client on aioquic: books all at once, or some at a time."""
 
 import asyncio
 

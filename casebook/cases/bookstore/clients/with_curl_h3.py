@@ -8,7 +8,7 @@ from shelf import path
 
 
 def visit(spec, shelf):
-    """Fetch the list of books, then so many books at a time."""
+    """Fetch the list of books, then `at_once` books at a time."""
     options = {"verify": spec["ca_file"], "http_version": CurlHttpVersion.V3ONLY, "timeout": None}
     # Wait for the connection that there is, rather than open another.
     options["curl_options"] = {CurlOpt.PIPEWAIT: 1}

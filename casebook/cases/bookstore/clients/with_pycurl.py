@@ -20,7 +20,7 @@ _SPOKEN = {
 
 
 def visit(spec, shelf):
-    """Fetch the list of books, then so many books at a time."""
+    """Fetch the list of books, then `at_once` books at a time."""
     transfers = Transfers(spec, shelf)
     [(_, listed)] = transfers.get(["/"], {})
     books = {path(book): book for book in shelf.list(*listed)}

@@ -46,7 +46,7 @@ _IFF_UP = 0x1
 _OFF = (0x17, 0x1F, 0x24, 0x21, 0x25)  # linux/ethtool.h: checksums sent, TSO, GSO, UFO, GRO
 _IPV4 = 0x0800
 
-#: Packets that wait for this process, at most. No run has so many on their way.
+#: Packets that wait for this process, at most. No run has as many on their way.
 _QUEUE = 10_000
 
 _libc = ctypes.CDLL(None, use_errno=True)

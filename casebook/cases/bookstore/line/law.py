@@ -10,7 +10,7 @@ calculator.js says the same once more, and tests/charts/test_calculator.py holds
 
 - TCP's handshake takes a round trip, TLS 1.3's another one, and then comes the list of books.
 - A sender sends ten packets at first (RFC 6928), and with each round trip in which none is lost
-  twice as many as before, as long as it has so many to send (RFC 5681, slow start).
+  twice as many as before, as long as it has that many to send (RFC 5681, slow start).
 - Over connections, the others open when the list is in; a book goes to whichever is free first.
 - As streams, all books are one long answer; HTTP/2's window is a second limit.
 - A packet that is lost, with others behind it, costs a round trip, and halves what may be sent at a
@@ -117,7 +117,7 @@ class _Sender:
 
     line: _Line
     may: int = FIRST
-    calm: int = field(default=1 << 30)  # up to so many it doubles
+    calm: int = field(default=1 << 30)  # packets up to which it doubles
     most: int = 1 << 30
 
     def shake_hands(self, tls: int) -> float:

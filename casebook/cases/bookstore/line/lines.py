@@ -53,7 +53,7 @@ class Line:
         latency_s: each way.
         mbit: bandwidth of both directions, in millions of bits a second; 0 for no limit.
         lose: what is lost of what the server sends, as wire.Wire takes it; {} for nothing. A share
-            is drawn by lot, anew in each build and round.
+            is drawn at random, anew in each build and round.
         congestion: TCP's congestion control.
         window_bytes: of HTTP/2, on each stream and in all; 0 for its own 65,535.
         delays_small: whether the client of HTTP/2 leaves Nagle's algorithm on.

@@ -2,7 +2,7 @@
 
 In: {"way" (of ends.Ends), "congestion", "least_bytes" (of a book's body), "chain" (of
 chains.CHAINS; SELF where nothing is said), "lots" (the seed of this build, where something is lost
-by lot), "carries" (packets a second that the line carries here, as flood.py measures them),
+at random), "carries" (packets a second that the line carries here, as flood.py measures them),
 "visits": [{"script" (of ../clients),
 "protocol", "at_once", "connections", "order", "n" (books), "there", "back" (as wire.Wire takes
 them), "window_bytes" (of HTTP/2; 0: its own), "delays_small" (whether TCP may), "records" (whether
@@ -66,8 +66,8 @@ def answer(parameters):
 def with_lots(parameters):
     """Return the visits with the lots of this build.
 
-    What is lost by lot is drawn from the build's seed and that of the visit, which is another one
-    in each round.
+    What is lost at random is drawn from the build's seed and that of the visit, which is another
+    one in each round.
     """
     visits = [dict(visit) for visit in parameters["visits"]]
     for visit in visits:

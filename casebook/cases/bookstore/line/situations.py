@@ -17,7 +17,7 @@ from casebook.cases.bookstore.line.visits import TooMuch, visit, with_controls
 from casebook.cases.fetching import modes
 from casebook.laboratory.decisions import HOLDS, OTHERWISE, decide, window
 
-#: From so many times as long as the best on, a way is slower; below, it is as good.
+#: A way that takes at least this many times as long as the best is slower; below, it is as good.
 SLOWER = 1.1
 
 BEST, AS_GOOD, LONGER, UNDECIDED = "best", "as good", "longer", "undecided"
@@ -256,5 +256,5 @@ def controls() -> tuple[pd.DataFrame, list[str]]:
     return frame, list(dict.fromkeys(missing))
 
 
-#: RFC 5681's, which every kernel has, and the usual one of Linux. And so many lots of each.
+#: RFC 5681's, which every kernel has, and the usual one of Linux; and how many lots of each.
 CONTROLS, ROUNDS = ("reno", "cubic"), 24

@@ -138,7 +138,7 @@ def loss(byte: int, count: int = 1, connection: int = 0) -> dict[str, int]:
 
     Parameters:
         byte: of the connection's data; the packet that has it is lost.
-        count: with so many packets, further ones behind it are lost, too.
+        count: of the packets that are lost, from that one on.
         connection: its number, in the order of opening.
     """
     return {"connection": connection, "byte": byte, "count": count}
@@ -406,7 +406,7 @@ def _visit(kind: Kind, repeat: int, records: bool = False) -> dict[str, Any]:
 
 
 def _with_seed(lose: Mapping[str, Any], repeat: int) -> Mapping[str, Any]:
-    """Add the seed of a round to what is lost, if that is drawn by lot.
+    """Add the seed of a round to what is lost, if that is drawn at random.
 
     Each round has a lot of its own, which is the same for all its ways. The build's seed comes to
     it (over.with_lots).
@@ -415,7 +415,7 @@ def _with_seed(lose: Mapping[str, Any], repeat: int) -> Mapping[str, Any]:
 
 
 def draws(parameters: Mapping[str, Any]) -> bool:
-    """Check whether something is lost by lot in one of the visits of a question."""
+    """Check whether something is lost at random in one of the visits of a question."""
     directions = (
         visit[direction] for visit in parameters["visits"] for direction in (wire.THERE, wire.BACK)
     )

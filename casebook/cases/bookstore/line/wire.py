@@ -10,9 +10,9 @@ latency_s   seconds until a packet that arrives is passed on
 mbit        bandwidth in millions of bits a second (0: no limit)
 queue       bytes that wait for their turn at most, where there is a bandwidth; more are dropped
 lose        which packets are dropped: {} none; {"each": n} each n-th; {"share": 0.01, "seed": 1}
-            by lot; {"connection": 0, "byte": b, "count": 1} of the connection with that number, in
-            the order of their beginning, the first packet with this byte of its data, and as many
-            with data after it as make a burst of count; once
+            at random; {"connection": 0, "byte": b, "count": 1} of the connection with that number,
+            in the order of their beginning, the first packet with this byte of its data, and as
+            many with data after it as make a burst of count; once
 
 Standard library only.
 """
@@ -38,7 +38,7 @@ LONGEST_S = 1.0
 #: So many packets are recorded.
 RECORDED = 20_000
 
-#: Packets are counted by windows of so many seconds. In none may more come than this share of what
+#: Packets are counted in windows of WINDOW_S seconds. In none may more come than this share of what
 #: the line carries. Beyond it packets wait for their turn with the kernel, where nobody sees how
 #: late they are.
 WINDOW_S, SHARE = 0.05, 0.5

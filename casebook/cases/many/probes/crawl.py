@@ -8,7 +8,7 @@
 - Each worker process has one client, made by a WorkerPlugin, and with shared_context.py loads the
   trusted certificates once.
 - Each page is checked. What fails is tried again, then named; the rest goes on.
-- At most so many connections and requests per second for each host, and so many batches submitted.
+- Limits: connections and requests per second for each host, and batches submitted.
 - Run it again: the batches whose files are there are not fetched again.
 
 It runs on Python 3.10 and newer. The workers need requests and pyarrow; this file and

@@ -33,7 +33,7 @@ options:
                      run does, is not (on Python 2.7 it is). Near the limit two runs may come out
                      otherwise, and the report says so
   --url URL          also ask this URL (HEAD, at most 20 requests, each announced): which HTTP?
-  --patience N       end after so many seconds (default: 90; a run takes what it takes)
+  --patience N       end after N seconds (default: 90; a run takes what it takes)
   --seconds N        how long `attach` looks (default 5): with what Python itself has from 3.14 on,
                      where the process runs the same Python as the doctor, else with py-spy
   --schema           the JSON schema of what --json prints

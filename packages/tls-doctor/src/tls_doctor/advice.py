@@ -142,7 +142,7 @@ _WANTING = {
 CALLS = "get post put patch delete head options request stream".split()
 #: Where loads are no illness, those that take less are no advice.
 WORTH_FROM_MS = 20
-#: Another OpenSSL is advised for so many loads of so many milliseconds.
+#: Another OpenSSL is advised from this many loads on, of at least this many milliseconds.
 DEAR_LOADS_FROM, DEAR_FROM_MS = 5, 3
 NO_FEWER = (
     " That saves no load here: tried with %d at once, as in the run, each connection loads by "

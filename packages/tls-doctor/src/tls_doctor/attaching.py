@@ -32,8 +32,8 @@ SIGHTS = (
 #: Where the thread of a loop is (the end of a file's name) while the loop is entered and runs.
 LOOPS = ("/asyncio/base_events.py", "/asyncio/runners.py", "/uvloop/__init__.py",
          "/trio/_core/_run.py")  # fmt: skip
-#: Of the looks that found the process at work, so many percent in a load are too many. (A look is
-#: no share of the CPU: of few looks only much can be told.)
+#: Of the looks that found the process at work, this many percent in a load are too many. (A look is
+#: no share of the CPU: a few looks can tell only a large share.)
 LOADING_FROM = 20
 #: If this many looks fail one after the other, the process cannot be looked at.
 IN_A_ROW = 10

@@ -44,7 +44,7 @@ EVENTS = {
     "failed": ("why", "no connection was made, and no handshake told why"),
     "unreached": ("why", "no host was found, or it refused; until the first `reached`"),
     "reached": ("", "a host was reached; noted once in a process"),
-    "exchange": ("h n", "so many more times something was sent and answered (none of HTTP/2)"),
+    "exchange": ("h n", "how many more times something was sent and answered (none of HTTP/2)"),
     "request": ("c", "a request, if http.client tells"),
     "closing": ("c h who by", "a reply ends its connection (Connection: close)"),
     # What keeps connections.

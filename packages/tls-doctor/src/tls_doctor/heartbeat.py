@@ -14,10 +14,10 @@ sleep = time.sleep
 #: What waits for so long in one turn of a loop is noted; a silence that goes on, each second.
 SILENT_FROM_S = 0.05
 NOTED_EACH_S = 1.0
-#: From a look that comes later than so many beats no more is taken for a silence: perhaps the whole
-#: process was stopped.
+#: If a look comes more than this many beats late, the rest is not taken for a silence: perhaps the
+#: whole process was stopped.
 LATE_BEATS = 50
-#: Of so many threads each is asked how long it wanted a processor.
+#: Threads that are asked, at most, how long each wanted a processor.
 MOST_THREADS = 64
 #: Where the threads of loops are when nothing is to be done: (the end of a file's name, function).
 RESTS = (
@@ -179,7 +179,7 @@ class Heartbeat(object):
             self.looking = None
 
     def see(self, thread, loop, step):
-        """Look at one loop, after a step of so many seconds."""
+        """Look at one loop, after a step of that many seconds."""
         frame = sys._current_frames().get(thread)
         if frame is None:  # the thread has ended, and left its hub
             self.loops.pop(thread, None)

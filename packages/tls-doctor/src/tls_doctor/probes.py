@@ -201,8 +201,8 @@ class Probes(object):
     def hold(self, context, trust):
         """Return how many contexts with these certificates are in use now, with this one.
 
-        At most so many, while Python frees them by itself; if it has to be told to, at
-        least so many.
+        It is an upper bound while Python frees them by itself, and a lower one if it has to
+        be told to.
         """
         references, number = self.held.setdefault(trust, {}), self.number(context)
         try:

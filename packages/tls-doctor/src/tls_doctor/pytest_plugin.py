@@ -22,7 +22,7 @@ NAMES = ("loads", "handshakes", "connections", "contexts")
 def pytest_configure(config):
     """Declare the mark."""
     config.addinivalue_line(
-        "markers", "tls(%s): a test may do so many at most" % "=N, ".join((*NAMES, ""))[:-2]
+        "markers", "tls(%s): how many a test may do at most" % "=N, ".join((*NAMES, ""))[:-2]
     )
 
 

@@ -22,7 +22,7 @@ from .trying import try_changes
 from .verdicts import verdict_on
 from .wording import describe, readable, short
 
-#: After so many events of one process nothing more is written.
+#: Events of one process that are written, at most.
 MOST_EVENTS = 400000
 UNCOUNTED_FROM_HERE = "after %d events nothing more was counted" % MOST_EVENTS
 #: Events without which there is nothing to tell of a program that was interrupted.

@@ -72,7 +72,7 @@ class ClientRow(Record):
         ("connections", int, "connections whose handshake began"),
         ("http", lambda: True, "the doctor knows the client of all of these"),
         ("requests", nothing, "requests; None: nobody tells"),
-        ("exchanges", int, "of something sent and an answer: so many at least"),
+        ("exchanges", int, "of something sent and an answer, at least"),
         ("kept", bool, "its connections are kept, for several requests or beside each other"),
         ("alive", int, "contexts with the same certificates at once, in one process"),
         ("at", list, "[line of the program that loaded, times]"),

@@ -21,7 +21,7 @@ from .verdicts import at_once, is_shared, wanting
 #: How many connections at most are made again, and how long that may take.
 MOST_AGAIN = 50
 TRIED_WITHIN_S = 120
-#: Where they ask at once, each answer takes so long, and they ask so often at most; so many do.
+#: If they ask at once: how long each answer takes, how often they ask at most, and how many do.
 AT_ONCE_S, MOST_ROUNDS, MOST_AT_ONCE = 0.2, 4, 50
 
 

@@ -23,7 +23,7 @@ from .clients import client_named
 KEPT_FROM = 3
 #: The loads of connections that are kept, in percent of the CPU.
 KEPT_SHARE = 20
-#: Loads hold a loop up that take so many milliseconds while others wait, and so many in a row.
+#: Loads hold up a loop if they take this long while others wait, in all and in a row.
 HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
 #: This many connections to one host that speaks HTTP/2 are too many: one would do.
 TOO_MANY_H2_FROM = 3
@@ -31,8 +31,8 @@ TOO_MANY_H2_FROM = 3
 NEAR = 1.25
 #: Fewer connections than these, when they are kept, are no illness: their loads do not grow.
 KEPT_LOADS_FROM = 10
-#: Handshakes wait for each other, where so many were wanted at once, never two were under way, and
-#: they waited for one that was for so long in all.
+#: Handshakes wait for each other if this many were wanted at once, never two were under way, and
+#: they waited for this long in all.
 WANTED_FROM = 3
 WAITED_FROM_S = 0.2
 #: This many contexts with the same certificates, alive at once in a process, are too many; the
