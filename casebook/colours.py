@@ -69,6 +69,11 @@ CHOSEN: dict[words.Column, dict[Any, str]] = {}
 _SPARE = ("steel", "plum", "indigo", "olive", "magenta", "brown")
 
 
+def are_roles(column: words.Column) -> bool:
+    """Return whether the colours that were chosen for a column's values are those of roles."""
+    return {*CHOSEN.get(column, {}).values()} <= {*ROLES.values()}
+
+
 def choose(column: words.Column, names: Mapping[Any, str]) -> None:
     """Choose colours for the values of a column, as a case does when it is imported.
 

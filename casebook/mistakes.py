@@ -50,8 +50,9 @@ def for_readers(function: Callable[P, R]) -> Callable[P, R]:
     The sentence says what is wrong with the arguments, or that the cell was stopped.
 
     Arguments are compared with the function's annotations: numbers, texts, lists of them, frames
-    and other objects. What takes one or several, or has to be given, is not empty. It raises
-    UsageError. A KeyboardInterrupt goes on, and a notebook shows STOPPED for it.
+    and other objects. A parameter that takes one or several, or takes several and has no default,
+    must not be empty. It raises UsageError. A KeyboardInterrupt goes on, and a notebook shows
+    STOPPED for it.
     """
     parameters = inspect.signature(function)
 
@@ -133,6 +134,26 @@ def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
     if len(listed) > _MOST_LISTED:
         listed = f"there are {len(choices)}: {', '.join(choices[:_FEW])} and others"
     raise UsageError(f"{name} is {_short(value)}; {listed}")
+
+
+def check_choices(
+    parameter: str, name: str, values: Collection[str] | None, choices: Iterable[str]
+) -> list[str]:
+    """Return the values, or all choices for None. Raise UsageError for no value, or an unknown one.
+
+    Parameters:
+        parameter: where the values were given.
+        name: what one of them is called, such as "the patient".
+        values, choices: what was chosen, and of what.
+    """
+    choices = list(choices)
+    if values is None:
+        return choices
+    if not values:
+        raise UsageError(f"{parameter} is {_short(values)}: give one at least")
+    for value in values:
+        check_choice(name, value, choices)
+    return list(values)
 
 
 def check_range(name: str, value: float, low: float, high: float, unit: str = "") -> None:

@@ -233,9 +233,6 @@
         const below = HIGH - BOTTOM - LABEL * (names.length - 1 - i);
         name.top = Math.min(name.top, below);
       });
-      for (let i = names.length - 2; i >= 0; i -= 1) {
-        names[i].top = Math.min(names[i].top, names[i + 1].top - LABEL);
-      }
       for (const {way, end, top} of names) {
         const left = WIDE - RIGHT, name = text(left + 12, top + 4, way.short, "start");
         name.setAttribute("style", `fill:var(--cb-${way.colour})`);

@@ -47,8 +47,8 @@ def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Ta
     rows = "".join(
         f'<tr data-cured="{int(row.way == model.WAYS[True])}"><th scope="row">{row.way}</th>'
         + "".join(
-            f'<td data-title="{title}">{number}</td>'
-            for title, number in zip(heads[1:], _numbers(row), strict=True)
+            f'<td data-title="{column}">{number}</td>'
+            for column, number in zip(heads[1:], _numbers(row), strict=True)
         )
         + "</tr>"
         for row in first.itertuples()

@@ -1,4 +1,4 @@
-"""The explorer of the preface: its data, its first picture, and the labels of its choices.
+"""The explorer of chapter 4: its data, its first picture, and the labels of its choices.
 
 The page draws it with book/_static/explorer.js; without JavaScript the first picture stays.
 """

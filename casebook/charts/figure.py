@@ -22,7 +22,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from casebook import colours, words
 from casebook.charts.captions import Caption
-from casebook.charts.origins import marked
 from casebook.errors import UsageError
 from casebook.findings.media import FIGURE, QUOTES
 
@@ -97,7 +96,7 @@ def chart(
         "reading": caption.reading,
     }
     paragraphs = {css: text.strip() for css, text in parts.items() if text.strip()}
-    texts = "".join(f'<p class="cb-{css}">{marked(text)}</p>' for css, text in paragraphs.items())
+    texts = "".join(f'<p class="cb-{css}">{escape(text)}</p>' for css, text in paragraphs.items())
     html = (
         f'<figure class="cb cb-figure" id="figure-{name}">{colours.style("figure")}{body}'
         f"<figcaption>{texts}{_download(name, data)}</figcaption></figure>"

@@ -1,8 +1,6 @@
 """Where and when the rows behind a chart or a table came from, in sentences."""
 
-import re
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import Any
 
 import pandas as pd
@@ -80,16 +78,6 @@ def origin(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> str:
         titles = dict.fromkeys(PUBLICATIONS.get(str(source)[:3], str(source)) for source in ids)
         sentences.append(f"Published in {join(titles) or 'an earlier work'}.")
     return " ".join(sentences)
-
-
-def marked(source: str) -> str:
-    """Return a caption's source as HTML, with a <span> around the usual sentence.
-
-    That says "measured here and now"; a published page names the machine there
-    (casebook/pages/origin_notes.py).
-    """
-    return re.sub(r"Measured on this machine[^.]*\.", r'<span class="cb-live">\g<0></span>',
-                  escape(source), count=1)  # fmt: skip
 
 
 def origin_of(*observations: Any) -> str:

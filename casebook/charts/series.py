@@ -10,6 +10,7 @@ from casebook.charts import tables
 from casebook.colours import (
     COLOURS,
     ROLES,
+    are_roles,
     choice_for,
     colour_of,
     name_or_spare,
@@ -27,8 +28,8 @@ _IDENTIFYING = (
     "measured_at", "published_in",
 )  # fmt: skip
 
-#: Lines that would share a colour get these, in this order.
-SPARE = ("stage-2", "indigo", "stage-4", "magenta", "olive", "stage-3", "steel", "brown", "plum")
+#: Lines that would share a colour get these, in this order: no colour of a role is among them.
+SPARE = ("indigo", "magenta", "olive", "stage-3", "steel", "brown", "plum")
 
 #: Up to this many parts are spelled out in a caption; of more, it names the extremes.
 SPELLED = 4
@@ -225,8 +226,8 @@ def groups(
 
     by: the column or columns that name a part; client, scheme, trust and source always tell
     parts apart as well, and are named if they differ. roles: the name of a part, or its value of a
-    column of `by` -> its role, of colours.ROLES. Without any, a verdict in the rows decides, and
-    if that tells no two parts of one name apart, each has the colour of what it is; a column
+    column of `by` -> its role, of colours.ROLES. Without any, the verdicts in the rows decide if
+    each name gets a role of its own; else each part has the colour of what it is. A column
     `colour` (names of colours.COLOURS) decides before all of them.
     """
     by = listed(by)
@@ -274,7 +275,7 @@ def _colour_of_role(part: Part, by: Sequence[str], roles: Mapping[str, str]) -> 
     if roles:
         return ROLES["other"]
     verdict = choice_for("verdict", verdict_of_rows(part.rows))
-    choices = [verdict, *(choice_for(column, first[column]) for column in by)]
+    choices = [verdict, *(choice_for(column, first[column]) for column in by if are_roles(column))]
     return next((choice for choice in choices if choice in ROLES.values()), ROLES["other"])
 
 
@@ -286,7 +287,7 @@ def _in_roles(parts: Sequence[Part], by: Sequence[str], roles: Mapping[str, str]
     ours = [p for p in parts if p.source != words.PUBLISHED and p.colour != ROLES["other"]]
     colours = {part.name: _colour_of_role(part, by, roles) for part in ours}
     of_roles = {name: colour for name, colour in colours.items() if colour != ROLES["other"]}
-    if not roles and (len(of_roles) < len(colours) or len({*of_roles.values()}) < len(of_roles)):
+    if not roles and len({*of_roles.values()}) < len(colours):
         return [*parts]
     return [replace(part, colour=of_roles.get(part.name, part.colour)) for part in parts]
 
@@ -335,9 +336,8 @@ def assign_colours(parts: Sequence[Part], colours: dict[str, str]) -> list:
 def reading(marks: str, parts: Sequence[Part], *further: str) -> str:
     """Say how to read a chart of these parts: its marks, those of each source, and more."""
     sources = {part.source for part in parts}
-    has_control = any(
-        part.colour == ROLES["other"] and {*part.rows["scheme"]} == {"http"} for part in parts
-    )
+    grey = [part for part in parts if part.colour == ROLES["other"]]
+    has_control = bool(grey) and all({*part.rows["scheme"]} == {"http"} for part in grey)
     phrases = [
         marks,
         "half-filled: the reference machine" * (words.REFERENCE in sources),

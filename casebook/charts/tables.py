@@ -12,7 +12,7 @@ from pandas.api.types import is_numeric_dtype
 
 from casebook import words
 from casebook.charts.captions import Caption
-from casebook.charts.origins import marked, origin
+from casebook.charts.origins import origin
 from casebook.colours import style
 from casebook.errors import UsageError
 from casebook.mistakes import for_readers
@@ -211,7 +211,7 @@ def table(
     if caption.finding:
         figcaption += f' <span class="cb-finding">{escape(caption.finding)}</span>'
     if caption.source:
-        figcaption += f' <span class="cb-source">{marked(caption.source)}</span>'
+        figcaption += f' <span class="cb-source">{escape(caption.source)}</span>'
     html = (
         f'<figure class="cb cb-table {f"cb-{kind}" if kind else f"{room}{dense}"}">'
         f"{style('table', kind)}"

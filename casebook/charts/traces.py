@@ -9,7 +9,7 @@ from casebook import words
 from casebook.charts.captions import Caption
 from casebook.charts.figure import slug
 from casebook.charts.listings import Listing
-from casebook.charts.origins import marked, origin, origin_of
+from casebook.charts.origins import origin, origin_of
 from casebook.charts.series import columns
 from casebook.charts.tables import Table, code, plain, table
 from casebook.colours import style
@@ -150,7 +150,7 @@ def _boxed(caption: str, source: str, lines: Sequence[str]) -> str:
     return (
         f'<div class="cb cb-trace" role="group" aria-label="{escape(caption)}">'
         f'{style("trace")}<p><span class="cb-title">{escape(caption)}.</span> '
-        f'<span class="cb-source">{marked(source.strip())}</span> '
+        f'<span class="cb-source">{escape(source.strip())}</span> '
         f'<span class="cb-clause">{reading}</span></p>'
         f'<pre tabindex="0">{"".join(lines)}</pre></div>'
     )

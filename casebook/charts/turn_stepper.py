@@ -209,7 +209,7 @@ class _Run:
         sentence = self.describe_step(self.deciding)
         return f"{words.capital(self.label)}: {sentence[0].lower()}{sentence[1:]}"
 
-    def as_data(self, others: Sequence["_Run"] = ()) -> dict[str, Any]:
+    def as_data(self, others: Sequence["_Run"]) -> dict[str, Any]:
         """Return the input of turn_stepper.js: the steps, with the state and the place of each row.
 
         The last one is no turn: all are done, and it says how long that took here and in the

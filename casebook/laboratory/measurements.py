@@ -298,7 +298,7 @@ def changed_since(key: Key) -> list[str]:
 
 
 def _note_of(key: Key) -> Path:
-    """Return the file that says what the newest answer to a question was made of."""
+    """Return the file that says what the newest answer to a question depends on."""
     return places.RUNS / "depends_on" / f"{key.question}.json"
 
 
@@ -341,7 +341,7 @@ def save(name: str, value: dict[str, Any], key: Key | None = None) -> None:
     Parameters:
         name: of the file, without its suffix.
         value: as JSON.
-        key: the question is stored with the object, and what it is made of for `changed_since`.
+        key: the question is stored with the object, and what it depends on for `changed_since`.
     """
     _write(places.RUNS / f"{name}.json", value | ({"asked": key.asked} if key else {}))
     if key:

@@ -33,12 +33,13 @@ def as_list(value: object) -> list[Any]:
 
 
 def numbers(repeats: int | range) -> range:
-    """Return the numbers of the rounds: 3 -> 1, 2, 3. A range is returned as it is."""
-    return repeats if isinstance(repeats, range) else range(1, int(repeats) + 1)
+    """Return the numbers of the rounds: 3 -> 1, 2, 3. A range is returned as it is.
 
-
-def _count(repeats: int | range) -> int:
-    return len(repeats) if isinstance(repeats, range) else repeats
+    Raises UsageError for none, or for more than MOST.
+    """
+    count = len(repeats) if isinstance(repeats, range) else repeats
+    check_range("repeats", count, 1, MOST)
+    return repeats if isinstance(repeats, range) else range(1, count + 1)
 
 
 def in_turns(variants: Iterable[Any], repeats: int | range) -> Iterator[tuple[int, Any]]:
@@ -106,7 +107,7 @@ def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
     ) -> pd.DataFrame:
         repeats = signature.bind_partial(*args, **options).arguments.get("repeats")
         if repeats is not None:
-            check_range("repeats", _count(repeats), 1, MOST)
+            numbers(repeats)  # raises for too few and too many
         looks = list(looks)
         for look in looks:
             check_range("looks", look, 1, MOST)
@@ -117,7 +118,7 @@ def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
                     "many: give one of the two (looks=(8,) is what takes eight rounds and no more)"
                 )
             return until_decided(
-                lambda numbers: measure(*args, **options | {"repeats": numbers}), questions, looks
+                lambda several: measure(*args, **options | {"repeats": several}), questions, looks
             )
         return measure(*args, **options)
 

@@ -4,6 +4,7 @@ import os
 import re
 from datetime import datetime
 from functools import cache
+from html import escape
 from pathlib import Path
 
 from casebook.laboratory import machine_files
@@ -79,12 +80,12 @@ def own_machine() -> str:
     return re.sub(r"\((?:R|TM)\)|(?: Processor| CPU)\b| @ [^,]*", "", machine_files.label(about))
 
 
-def named(text: str) -> str:
+def with_machine_name(text: str) -> str:
     """Return captions as a published page shows them, with the name of the machine.
 
     To its reader "this machine" would be her own.
     """
-    return text.replace(_HERE, f"Measured on {own_machine()}")
+    return text.replace(_HERE, f"Measured on {escape(own_machine())}")
 
 
 def of_captions(text: str, is_published: bool = False) -> str:

@@ -177,7 +177,7 @@ def say_origin(app: Sphinx, doctree: nodes.document, page: str) -> None:
     captions = " ".join(node.astext() for node in shown)
     is_published = bool(address.of_site(book.root))
     for node in shown if is_published else ():
-        caption = origin_notes.named(node.astext())
+        caption = origin_notes.with_machine_name(node.astext())
         node.clear()
         node += nodes.Text(caption)
     if text := f"{note} {origin_notes.of_captions(captions, is_published)}".strip():

@@ -286,7 +286,7 @@ def test_colours_that_meet_stay_apart_for_every_kind_of_sight(blindness, version
         assert apart > ENOUGH[group], (one, other)
 
 
-def test_a_stack_has_the_same_colour_in_every_chart():
+def test_the_slow_stack_is_orange_in_every_chart():
     slow = runs("stage-2-py37", SLOW)
     for chart in (
         charts.n_against_wall(slow),
@@ -623,11 +623,10 @@ def test_what_is_the_same_in_all_rows_is_said_once_and_what_came_out_stays_in_it
     assert ">measured here</td>" in mixed and ">reference machine</td>" in mixed
 
 
-def test_only_what_says_the_usual_of_a_source_can_be_left_out():
+def test_a_table_says_where_each_of_its_rows_comes_from():
     frame = pd.concat([runs(), runs("stage-2-py27", SLOW, source="reference")])
     shown = tables.show(frame[["stack", "n", "source", "measured_at"]], "Runs").html
-    left_out = re.findall(r'<span class="cb-live">(.*?)</span>', shown)
-    assert left_out == ["Measured on this machine, 20 November 2026, 11:05 UTC."]
+    assert "Measured on this machine, 20 November 2026, 11:05 UTC." in shown
     assert "ecorded on the reference machine" in shown
 
 

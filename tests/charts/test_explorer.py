@@ -1,4 +1,4 @@
-"""The explorer of the preface and the timelines of chapters: their data, and in a browser."""
+"""The explorer of chapter 4 and the timelines of chapters: their data, and in a browser."""
 
 import html
 import itertools

@@ -81,6 +81,15 @@ def test_a_verdict_at_its_limits(n, delay_s, wall_s, peak, expected):
     assert analysis.verdict(n, delay_s, wall_s, peak) == expected
 
 
+@pytest.mark.parametrize(
+    ("n", "delay_s", "wall_s"),
+    [(-1, 0.1, 1.0), (10, -0.1, 1.0), (10, float("nan"), 1.0), (10, 0.1, 0.0)],
+)
+def test_no_run_is_judged_that_cannot_have_been(n, delay_s, wall_s):
+    with pytest.raises(UsageError, match="choose"):
+        analysis.verdict(n, delay_s, wall_s)
+
+
 def test_effective_concurrency_is_what_was_served_in_a_delay():
     assert analysis.effective_concurrency(10, 0.2, 0.5) == pytest.approx(4.0)
 

@@ -62,7 +62,7 @@ def test_whatever_is_asked_otherwise_is_another_run(keys, changed):
     assert key_of(keys) == usual  # and the same is the same
 
 
-def test_a_run_is_made_of_its_own_client_the_server_and_the_cure_where_it_has_it(keys):
+def test_a_run_depends_on_its_own_client_the_server_and_the_cure_where_it_has_it(keys):
     def depends_on(**changed):
         return set(key_of(keys, **changed).depends_on)
 
@@ -89,7 +89,7 @@ def test_a_run_is_made_of_its_own_client_the_server_and_the_cure_where_it_has_it
         ("turns", "probes/turns.py"),
     ],
 )
-def test_an_observation_is_made_of_its_own_instrument(keys, kind, file):
+def test_an_observation_depends_on_its_own_instrument(keys, kind, file):
     for each in (kind, "provenance"):
         key_of(keys, gather=each)
     own, other = keys
@@ -106,7 +106,7 @@ def test_what_another_server_answered_is_not_stored(keys, monkeypatch):
     assert asked.answer == STORED and not keys
 
 
-def test_a_run_of_the_near_limit_is_made_of_its_source_and_of_this_go(keys, monkeypatch):
+def test_a_run_of_the_near_limit_depends_on_its_source_and_of_this_go(keys, monkeypatch):
     def key(**changed):
         repeat = changed.pop("repeat", 1)
         near_limit._experiment().answer([], RUN | {"trust": "bundle"} | changed, repeat)
@@ -121,7 +121,7 @@ def test_a_run_of_the_near_limit_is_made_of_its_source_and_of_this_go(keys, monk
     assert len({usual, *others, key()}) == 5
 
 
-def test_a_whole_program_is_made_of_the_cure_only_where_it_has_it():
+def test_a_whole_program_depends_on_the_cure_only_where_it_has_it():
     stock, cured = (
         processor_time._experiment_of("threads", name)
         for name in ("requests-2.34.2-today", "cured-today")

@@ -169,7 +169,9 @@ def test_no_value_without_sense_is_more_than_one_sentence_and_nothing_is_begun()
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
         shown = repr(value) if isinstance(value, str) else f"{value:,}"
-        says_it = re.search(rf"\b{parameter}\b", message) or shown in message
+        # "0" alone: it also stands in "choose 1 to 10".
+        whole = rf"(?<![\d,.]){re.escape(shown)}(?![\d,.]*\d)"
+        says_it = re.search(rf"\b{parameter}\b", message) or re.search(whole, message)
         if not message.startswith("UsageError: ") or len(message) > 3 * 80 or not says_it:
             otherwise[name, parameter, value] = message[:200]
         tried += 1

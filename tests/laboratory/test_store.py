@@ -86,7 +86,7 @@ def test_a_key_changes_with_what_runs_every_script(holding, probe, monkeypatch):
     assert key_of([probe], 1) != first
 
 
-def test_a_key_says_what_it_is_made_of(holding, probe):
+def test_a_key_says_what_it_depends_on(holding, probe):
     key = key_of([probe, places.PACKAGE / "words.py"], STACK, Using("go", "1.22"), 3)
     assert sorted(key.depends_on) == sorted([
         "probe.py", "words.py", "laboratory/scripts.py", "stacks/commands.py", "go",

@@ -285,7 +285,7 @@ def test_the_foot_of_a_published_page_names_the_machine(monkeypatch: pytest.Monk
         f"Measured on Pear Core 9, 4 cores, {time}; your own machine's numbers come from "
         f"make book. {recorded}"
     )
-    shown = origin_notes.named(captions)
+    shown = origin_notes.with_machine_name(captions)
     assert "this machine" not in shown and shown.count("Measured on Pear Core 9, 4 cores") == 2
     origin_notes.own_machine.cache_clear()
 

@@ -17,10 +17,10 @@ from casebook import places
 from casebook.cases.certificates import weights
 from casebook.cases.certificates.loading import Task
 from casebook.cases.fetching import trust
-from casebook.errors import RunFailed, UsageError
+from casebook.errors import RunFailed
 from casebook.laboratory import measurements, scripts
 from casebook.laboratory.experiment import Experiment, Parameters
-from casebook.mistakes import check_choice, for_readers
+from casebook.mistakes import check_choices, for_readers
 from casebook.stacks.environments import Environment
 
 STEPS = ["before", "dropped", "ended", "trimmed"]
@@ -56,12 +56,8 @@ def measure(name: str, variants: list[str] | None = None) -> pd.DataFrame:
     ended (ended_kib), and once malloc was asked to give back what it keeps (trimmed_kib);
     in_use_kib, what malloc has handed out in the end. Raises as weights.measure.
     """
-    if variants is not None and not variants:
-        raise UsageError("variants is []: give one at least")
-    for label in variants or ():
-        check_choice("the variant", label, WAYS)
-    chosen = WAYS if variants is None else {label: WAYS[label] for label in variants}
-    return _THREADS.measure(name, chosen.values()).reindex(columns=COLUMNS)
+    labels = check_choices("variants", "the variant", variants, WAYS)
+    return _THREADS.measure(name, [WAYS[label] for label in labels]).reindex(columns=COLUMNS)
 
 
 def _run_probe(environment: Environment, parameters: Parameters) -> dict[str, Any]:

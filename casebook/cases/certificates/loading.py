@@ -161,7 +161,6 @@ def measure(
     Raises UsageError, and what Experiment.measure raises.
     """
     repeats = rounds.numbers(repeats)
-    check_range("repeats", len(repeats), 1, 1000)
     by_stack = (
         tasks if isinstance(tasks, Mapping) else dict.fromkeys(as_list(names), as_list(tasks))
     )

@@ -169,7 +169,7 @@ def inspect(name: str, steps: Iterable[str] = GEVENT_FIRST, scheme: str = "https
 
 @for_readers
 def look_at(choices: Choices) -> dict[str, Bindings]:
-    """Look at all choices of a figure, in their order. Raises as `look`."""
+    """Look at all choices of a figure, in their order. Raises as `inspect`."""
     return {label: inspect(*choice) for label, choice in choices.items()}
 
 

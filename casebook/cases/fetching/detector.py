@@ -81,7 +81,7 @@ def watch(name: str, n: int = 3, delay_s: float = 1.0, max_blocking_s: float = 0
     """
     if not 0 < max_blocking_s <= 60:
         raise UsageError(f"max_blocking_s is {max_blocking_s}; choose more than 0 and up to 60")
-    check_parameters([n], delay_s, 1, None, "https")
+    check_parameters([n], delay_s)
     environment = environments.ensure(stacks.get(name))
     variables = {
         "GEVENT_MONITOR_THREAD_ENABLE": "1",

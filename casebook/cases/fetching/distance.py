@@ -50,7 +50,7 @@ def profile(  # noqa: PLR0913  what a reader may choose
     """
     if tls and tls not in TLS:
         raise UsageError(f"TLS {tls!r} is not known here: choose {' or '.join(TLS)}")
-    check_parameters([n], delay_s, 1, client, "https", trust)
+    check_parameters([n], delay_s, client, trust=trust)
     check_range("the latency", latency_s, 0, LONGEST_S, " s")
     stack = stacks.get(name)
     environments.ensure(stack)  # raises: nothing that was recorded stands in

@@ -1,4 +1,4 @@
-"""What the explorer of the preface shows: which combinations there are, and a timeline of each.
+"""What the explorer of chapter 4 shows: which combinations there are, and a timeline of each.
 
 A combination is a Python and what is installed and used on it. Each is looked at over HTTPS and
 over plain HTTP, with several numbers of requests. A build measures some of these timelines

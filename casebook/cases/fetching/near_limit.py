@@ -92,7 +92,7 @@ def measure(
     connection of its own.
     """
     sizes, numbers = as_list(n), rounds.numbers(repeats)
-    check_parameters(sizes, delay_s, len(numbers), client=None, scheme="https")
+    check_parameters(sizes, delay_s)
     recorded_runs = pd.DataFrame() if is_here() else recorded(sizes)
     if recorded_runs.empty and not environments.is_another_machine():
         build()  # raises if there is no Go

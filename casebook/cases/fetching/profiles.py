@@ -192,7 +192,7 @@ def in_rounds(  # noqa: PLR0913  what a reader may choose
     """
     stack, delays_s = stacks.get(name), list(delays_s)
     for delay_s in delays_s:
-        runs.check_parameters([n], delay_s, 1, client, "https", trust)
+        runs.check_parameters([n], delay_s, client, trust=trust)
     environments.ensure(stack)  # raises: no recorded profile stands in for one of a round
     parameters = {"client": client, "trust": trust, "scheme": "https", "gather": "profile"}
     experiment, rows = fetching(stack, client, "profile"), []

@@ -32,16 +32,14 @@ _Way = tuple[str, str, str, str]
 def check_parameters(
     n: Iterable[int],
     delay_s: float,
-    repeats: int,
-    client: str | None,
-    scheme: str,
+    client: str | None = None,
+    scheme: str = "https",
     trust: str = trusts.AUTHORITY,
 ) -> None:
     """Raise UsageError, which names the range, if a parameter is out of range."""
     for parameter, value, unit, minimum, maximum in (
         *(("n", size, "", 1, MAX_N) for size in n),
         ("the delay", delay_s, " s", 0, server.MAX_DELAY_S),
-        ("repeats", repeats, "", 1, rounds.MOST),
     ):
         check_range(parameter, value, minimum, maximum, unit)
     if client is not None:
@@ -79,8 +77,6 @@ def recorded(
         raise UsageError(f"recorded knows no {min(unknown)}=; there is client, scheme, trust")
     if delay_s is not None:
         check_range("the delay", delay_s, 0, server.MAX_DELAY_S, " s")
-    if repeats is not None:
-        check_range("repeats", len(rounds.numbers(repeats)), 1, rounds.MOST)
     measured = stacks.get(stack)
     parameters: dict[str, Any] = {"scheme": "https", "trust": trusts.AUTHORITY, **fetching}
     parameters["client"] = _client(measured, fetching.get("client"))
@@ -148,9 +144,9 @@ class _Plan:
     trusts: list[str]
 
     @classmethod
-    def from_parameters(cls, mode: modes.Mode, **asked: Any) -> "_Plan":
+    def from_parameters(cls, mode: modes.Mode, **parameters: Any) -> "_Plan":
         """Return what was asked for, with the defaults of a mode. Raises UsageError."""
-        given = {name: value for name, value in asked.items() if value is not None}
+        given = {name: value for name, value in parameters.items() if value is not None}
         repeats = rounds.numbers(given.get("repeats", mode.repeats))
         plan = cls(
             as_list(given.get("n", mode.ns)),
@@ -162,7 +158,7 @@ class _Plan:
             as_list(given.get("trust", trusts.AUTHORITY)),
         )
         for way in product(plan.clients, plan.schemes, plan.trusts):
-            check_parameters(plan.sizes, plan.delay_s, len(repeats), *way)
+            check_parameters(plan.sizes, plan.delay_s, *way)
         return plan
 
 
@@ -235,13 +231,11 @@ def measure(  # noqa: PLR0913  what a reader may choose
     environments.ensure raises if nothing was recorded either.
     """
     names = list(dict.fromkeys(as_list(names)))
-    asked: dict[str, Any] = {"n": n, "delay_s": delay_s, "repeats": repeats}
-    asked |= {"client": client, "scheme": scheme, "trust": trust}
-    for name in names:
-        stacks.get(name)
-    plan = _Plan.from_parameters(modes.current(), **asked)
+    parameters: dict[str, Any] = {"n": n, "delay_s": delay_s, "repeats": repeats}
+    parameters |= {"client": client, "scheme": scheme, "trust": trust}
+    plan = _Plan.from_parameters(modes.current(), **parameters)
     runnable_names = runnable(names)
-    frame = run_record.frame(measure_runs(runnable_names, **asked)).assign(instead="")
+    frame = run_record.frame(measure_runs(runnable_names, **parameters)).assign(instead="")
     parts = []
     for name in names:
         if name in runnable_names:
@@ -289,7 +283,7 @@ def observe(  # noqa: PLR0913  what a reader may choose
     """
     check_choice("the kind", kind, observations.KINDS)
     delay_s = modes.current().delay_s if delay_s is None else delay_s
-    check_parameters([n or 1], delay_s, 1, client, scheme, trust)
+    check_parameters([n or 1], delay_s, client, scheme, trust)
     stack = stacks.get(name)
     parameters = {"n": n, "delay_s": delay_s, "client": _client(stack, client), "trust": trust}
     parameters |= {"gather": kind, "scheme": scheme}

@@ -59,7 +59,7 @@ def full_bundle(authority: str | Path, folder: Path) -> Path:
     path = Path(folder) / "full-bundle.pem"
     try:
         path.write_text("".join(certificates()) + Path(authority).read_text())
-    except OSError as error:
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         raise UsageError(f"{error.filename}: {error.strerror}") from None
     return path
 

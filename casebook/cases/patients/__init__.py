@@ -21,10 +21,10 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.build import in_build
 from casebook.cases.fetching import analysis, clients, modes, runs, server, trust
-from casebook.errors import RunFailed, UsageError
+from casebook.errors import RunFailed
 from casebook.laboratory import scripts
 from casebook.laboratory.experiment import Experiment, Parameters, can_run
-from casebook.mistakes import check_choice, for_readers
+from casebook.mistakes import check_choices, for_readers
 from casebook.stacks import commands, environments
 
 HERE = Path(__file__).parent
@@ -132,11 +132,7 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
     --json has it). Raises UsageError for an unknown name.
     """
     patients = every()
-    if names is not None and not names:
-        raise UsageError("names is []: give one at least")
-    for name in names or ():
-        check_choice("the patient", name, patients)
-    chosen = [patients[name] for name in names or patients]
+    chosen = [patients[name] for name in check_choices("names", "the patient", names, patients)]
     rows = [_row(patient) for patient in chosen if can_run(stacks.get(patient.stack))]
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -157,12 +153,12 @@ def _row(patient: Patient) -> dict:
 
 
 def _question(
-    of: Sequence[Any],
+    targets: Sequence[Any],
     parameters: dict[str, Any],
     repeat: Any,  # noqa: ARG001 - as an Experiment calls its form
 ) -> Sequence[Any]:
     """Return the parts of the question, in the form that machine files have: Experiment.form."""
-    return *of, list(parameters.values()), PAGES, DELAY_S, LONG_DELAY_S
+    return *targets, list(parameters.values()), PAGES, DELAY_S, LONG_DELAY_S
 
 
 def _figures(

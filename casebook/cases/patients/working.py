@@ -23,10 +23,10 @@ from casebook import places, stacks, words
 from casebook.cases.fetching import server
 from casebook.cases.fetching.server import relay
 from casebook.cases.patients import is_spared
-from casebook.errors import NotInFile, RunFailed, UsageError
+from casebook.errors import NotInFile, RunFailed
 from casebook.laboratory import measurements
 from casebook.laboratory.experiment import Experiment, can_run
-from casebook.mistakes import check_choice, for_readers
+from casebook.mistakes import check_choices, for_readers
 from casebook.stacks import commands, digests, environments
 
 HERE = Path(__file__).parent
@@ -173,12 +173,8 @@ def _rows(row: Callable[[Job], dict], names: list[str] | None, columns: list[str
     Jobs that a machine's file does not know are left out; it has to know one.
     """
     jobs = {job.name: job for job in JOBS}
-    if names is not None and not names:
-        raise UsageError("names is []: give one at least")
-    for name in names or ():
-        check_choice("the job", name, jobs)
     rows, unknown = [], None
-    for job in (jobs[name] for name in names or jobs):
+    for job in (jobs[name] for name in check_choices("names", "the job", names, jobs)):
         try:
             if can_run(stacks.get(job.stack)):
                 rows.append(row(job))

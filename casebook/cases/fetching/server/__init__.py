@@ -20,5 +20,5 @@ from casebook.cases.fetching.server.process import SCHEMES, Server, serve, start
 
 __all__ = ["MAX_DELAY_S", "SCHEMES", "Server", "serve", "start"]
 
-#: What a server's process is made of; the relay is a process of its own.
+#: What an answer of the server depends on; the relay is a process of its own.
 DEPENDENCIES = [file for file in Path(__file__).parent.glob("*.py") if file.name != "relay.py"]
