@@ -1527,9 +1527,9 @@ PATCHES = {
 }
 
 
-#: Loops that patch nothing, so whatever does not await blocks them; and where a thread is that runs
-#: one: (the end of a file's name, function).
-RUNS = {
+#: Loops that patch nothing, so whatever does not await blocks them; and the frames of a thread that
+#: runs one: (the end of a file's name, function).
+LOOP_FRAMES = {
     "asyncio": (
         ("/asyncio/base_events.py", "run_forever"), ("/asyncio/runners.py", "run"),
         ("/uvloop/__init__.py", "run"),
@@ -1539,19 +1539,18 @@ RUNS = {
 
 
 def running_loops():
-    """Return the names of the loops of RUNS that run in this process now, in whichever thread."""
+    """Return the names of those loops of LOOP_FRAMES that run now, in whichever thread."""
     places, names = set(), set()
     for frame in sys._current_frames().values():
         while frame is not None:
             code = frame.f_code
             places.add((code.co_filename.replace("\\", "/"), code.co_name))
             frame = frame.f_back
-    for loop, ends in RUNS.items():
+    for loop, ends in LOOP_FRAMES.items():
         for path, function in places:
             if any(path.endswith(end) and function == name for end, name in ends):
                 names.add(loop)
-    running = getattr(loaded("asyncio"), "_get_running_loop", None)
-    if running and running() is not None:  # of uvloop alone there may be no frame
+    if running_loop() is not None and "trio" not in names:  # of uvloop there may be no frame
         names.add("asyncio")
     return sorted(names)
 
@@ -5177,7 +5176,7 @@ def judge(examination, options):
         ]
         if failed and not advice:
             advice = advice_on_failures(examination)
-    if is_unseen(loop, examination):
+    if is_unfounded(loop, examination):
         loop = CANNOT_TELL
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
@@ -5195,8 +5194,8 @@ def judge(examination, options):
     )  # fmt: skip
 
 
-def is_unseen(loop, examination):
-    """Return whether a verdict gives an all-clear to what nobody looked at.
+def is_unfounded(verdict, examination):
+    """Return whether a verdict on the loop gives an all-clear to what nobody looked at.
 
     That is a loop that only a run watches, or TLS that only a heartbeat hears: the clients that
     the doctor knows are what was tried.
@@ -5204,9 +5203,9 @@ def is_unseen(loop, examination):
     counts = examination.counts
     own_tls = counts["own_tls"] if counts else examination.own_tls
     unheard = own_tls and not (counts and counts["heartbeats"])
-    if loop == DOES_NOT_APPLY:
-        return bool(examination.unwatched)
-    return loop == FREE and bool(unheard or examination.unwatched)
+    if examination.unwatched:
+        return verdict in (FREE, DOES_NOT_APPLY)
+    return verdict == FREE and bool(unheard)
 
 
 def seen_at_work(row, counts):
@@ -5413,7 +5412,7 @@ def work_lines(report):
 
 
 def no_loop_line(report):
-    """Return that there is no loop of greenlets; None if there is one."""
+    """Return that there is no loop of greenlets; None if there is one, or one that awaits."""
     if report["loop"] is not None or report.get("unwatched"):
         return None
     text = NO_LOOP
@@ -5705,8 +5704,7 @@ SIGHTS = (
 
 
 #: Where the thread of a loop is (the end of a file's name) while the loop is entered and runs.
-LOOPS = ("/asyncio/base_events.py", "/asyncio/runners.py", "/uvloop/__init__.py",
-         "/trio/_core/_run.py")  # fmt: skip
+LOOPS = tuple(path for frames in LOOP_FRAMES.values() for path, _ in frames)
 #: Of the looks that found the process at work, this many percent in a load are too many. (A look is
 #: no share of the CPU: a few looks can tell only a large share.)
 LOADING_FROM = 20
@@ -5983,7 +5981,7 @@ class Examination(Record):
         ("cures", list, "rows of `try_cures`"),
         ("trap", bool, "google-auth would inject pyOpenSSL later"),
         ("own_tls", list, "what was imported and brings TLS of its own"),
-        ("unwatched", list, "loops of RUNS that nobody watched, as `unwatched_loops` tells"),
+        ("unwatched", list, "loops of LOOP_FRAMES that nobody watched, as `unwatched_loops` tells"),
         ("known", nothing, "the clients that the doctor knows, of those that are imported"),
         ("loads", list, "rows of `count_loads`"),
         ("load_ms", nothing, "[least, most] milliseconds of one load"),
@@ -6151,9 +6149,9 @@ def unwatched_loops(program, own_tls):
     """Return the loops that await and that nothing was tried of, since only a run watches them.
 
     Those that run in this process; and those that the program's own code uses, if something was
-    imported that brings TLS of its own.
+    imported that brings TLS of its own, which may block such a loop unseen.
     """
-    used = [name for name in RUNS if own_tls and own_code_uses(name, program)]
+    used = [name for name in LOOP_FRAMES if own_tls and own_code_uses(name, program)]
     return sorted(set(running_loops() + used))
 
 

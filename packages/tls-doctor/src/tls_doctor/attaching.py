@@ -10,6 +10,7 @@ import time
 
 from .advice import chapter
 from .basis import DoctorError, clock
+from .blocking import LOOP_FRAMES
 from .heartbeat import RESTS
 from .loads import LOADS
 from .wording import describe, readable, short, wrapped
@@ -30,8 +31,7 @@ SIGHTS = (
 
 
 #: Where the thread of a loop is (the end of a file's name) while the loop is entered and runs.
-LOOPS = ("/asyncio/base_events.py", "/asyncio/runners.py", "/uvloop/__init__.py",
-         "/trio/_core/_run.py")  # fmt: skip
+LOOPS = tuple(path for frames in LOOP_FRAMES.values() for path, _ in frames)
 #: Of the looks that found the process at work, this many percent in a load are too many. (A look is
 #: no share of the CPU: a few looks can tell only a large share.)
 LOADING_FROM = 20

@@ -33,6 +33,7 @@ from .clients import (
     topmost,
 )
 from .left_behind import injected, is_library, loaded, provider, try_import, urllib3_module
+from .state import running_loop
 from .wording import describe
 
 #: Event loops that patch, and the line that does it.
@@ -42,9 +43,9 @@ PATCHES = {
 }
 
 
-#: Loops that patch nothing, so whatever does not await blocks them; and where a thread is that runs
-#: one: (the end of a file's name, function).
-RUNS = {
+#: Loops that patch nothing, so whatever does not await blocks them; and the frames of a thread that
+#: runs one: (the end of a file's name, function).
+LOOP_FRAMES = {
     "asyncio": (
         ("/asyncio/base_events.py", "run_forever"), ("/asyncio/runners.py", "run"),
         ("/uvloop/__init__.py", "run"),
@@ -54,19 +55,18 @@ RUNS = {
 
 
 def running_loops():
-    """Return the names of the loops of RUNS that run in this process now, in whichever thread."""
+    """Return the names of those loops of LOOP_FRAMES that run now, in whichever thread."""
     places, names = set(), set()
     for frame in sys._current_frames().values():
         while frame is not None:
             code = frame.f_code
             places.add((code.co_filename.replace("\\", "/"), code.co_name))
             frame = frame.f_back
-    for loop, ends in RUNS.items():
+    for loop, ends in LOOP_FRAMES.items():
         for path, function in places:
             if any(path.endswith(end) and function == name for end, name in ends):
                 names.add(loop)
-    running = getattr(loaded("asyncio"), "_get_running_loop", None)
-    if running and running() is not None:  # of uvloop alone there may be no frame
+    if running_loop() is not None and "trio" not in names:  # of uvloop there may be no frame
         names.add("asyncio")
     return sorted(names)
 

@@ -20,8 +20,8 @@ from .basis import (
     nothing,
 )
 from .blocking import (
+    LOOP_FRAMES,
     PATCHES,
-    RUNS,
     check_loop,
     find_loop,
     is_trapped,
@@ -58,7 +58,7 @@ class Examination(Record):
         ("cures", list, "rows of `try_cures`"),
         ("trap", bool, "google-auth would inject pyOpenSSL later"),
         ("own_tls", list, "what was imported and brings TLS of its own"),
-        ("unwatched", list, "loops of RUNS that nobody watched, as `unwatched_loops` tells"),
+        ("unwatched", list, "loops of LOOP_FRAMES that nobody watched, as `unwatched_loops` tells"),
         ("known", nothing, "the clients that the doctor knows, of those that are imported"),
         ("loads", list, "rows of `count_loads`"),
         ("load_ms", nothing, "[least, most] milliseconds of one load"),
@@ -226,9 +226,9 @@ def unwatched_loops(program, own_tls):
     """Return the loops that await and that nothing was tried of, since only a run watches them.
 
     Those that run in this process; and those that the program's own code uses, if something was
-    imported that brings TLS of its own.
+    imported that brings TLS of its own, which may block such a loop unseen.
     """
-    used = [name for name in RUNS if own_tls and own_code_uses(name, program)]
+    used = [name for name in LOOP_FRAMES if own_tls and own_code_uses(name, program)]
     return sorted(set(running_loops() + used))
 
 

@@ -77,7 +77,7 @@ def judge(examination, options):
         ]
         if failed and not advice:
             advice = advice_on_failures(examination)
-    if is_unseen(loop, examination):
+    if is_unfounded(loop, examination):
         loop = CANNOT_TELL
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
@@ -95,8 +95,8 @@ def judge(examination, options):
     )  # fmt: skip
 
 
-def is_unseen(loop, examination):
-    """Return whether a verdict gives an all-clear to what nobody looked at.
+def is_unfounded(verdict, examination):
+    """Return whether a verdict on the loop gives an all-clear to what nobody looked at.
 
     That is a loop that only a run watches, or TLS that only a heartbeat hears: the clients that
     the doctor knows are what was tried.
@@ -104,9 +104,9 @@ def is_unseen(loop, examination):
     counts = examination.counts
     own_tls = counts["own_tls"] if counts else examination.own_tls
     unheard = own_tls and not (counts and counts["heartbeats"])
-    if loop == DOES_NOT_APPLY:
-        return bool(examination.unwatched)
-    return loop == FREE and bool(unheard or examination.unwatched)
+    if examination.unwatched:
+        return verdict in (FREE, DOES_NOT_APPLY)
+    return verdict == FREE and bool(unheard)
 
 
 def seen_at_work(row, counts):

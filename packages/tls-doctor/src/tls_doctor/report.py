@@ -156,7 +156,7 @@ def work_lines(report):
 
 
 def no_loop_line(report):
-    """Return that there is no loop of greenlets; None if there is one."""
+    """Return that there is no loop of greenlets; None if there is one, or one that awaits."""
     if report["loop"] is not None or report.get("unwatched"):
         return None
     text = NO_LOOP
