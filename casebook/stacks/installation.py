@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,10 @@ class Place:
         """Return the digest of its contents at any path: lock, patch, interpreter, tools."""
         interpreter = [self.interpreter.version, self.interpreter.openssl]
         if not self.name:
-            return digests.digest(interpreter, installed(None))
+            there = installed(None)
+            return digests.digest(
+                interpreter, {name: there[name] for name in there if name not in of_the_tests()}
+            )
         tools = ["build.txt"] + (["virtualenv.txt"] if self.wants_pip else [])
         return digests.digest(
             {
@@ -292,6 +295,18 @@ def installed(packages: Path | None) -> dict[str, str]:
         for distribution in packages_with_names
     }
     return {name: versions[name] for name in sorted(versions) if name not in _INSTALLERS}
+
+
+@cache
+def of_the_tests() -> frozenset[str]:
+    """Return the packages that env/test.lock has and requirements.txt has not.
+
+    They come with the first `make test`. No client imports any of them, so that what was measured
+    before it stays valid.
+    """
+    locks = places.ENV / "test.lock", places.ROOT / "requirements.txt"
+    tests, book = (stacks.pins(lock.read_text()).keys() for lock in locks)
+    return frozenset(map(canonicalize_name, tests - book))
 
 
 def _remove(folder: Path) -> None:

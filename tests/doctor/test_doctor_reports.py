@@ -781,7 +781,8 @@ def test_from_inside_too_truststore_and_gevent_do_not_go_together(
 
 
 DROPPED = """
-import http.client, ssl
+import gc, http.client, ssl
+gc.set_threshold(100000)  # some Pythons collect more often, and left nothing to the doctor
 class Client:
     def __init__(self):
         self.itself, host = self, SITE[8:]

@@ -16,7 +16,7 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
-from here import eventually, run
+from here import eventually, needs, run
 from test_book import write_model
 
 from casebook import build, places
@@ -116,6 +116,7 @@ def test_what_statements_saw_is_said_again_and_the_rest_is_worked_out(kept, tmp_
     assert "it said 43" in other and "twice 86" in other
 
 
+@needs("git")
 def test_what_only_finds_its_way_about_is_not_kept(tmp_path):
     """The functions that say so themselves: each starts a process. The last one does not say so."""
     functions = [

@@ -327,3 +327,17 @@ def test_a_stack_runs_in_declared_variables_only(monkeypatch):
     assert declared["HOME"] == str(environment(STAGE_1.name).python.parent.parent)
     own = environments.clean_environ(environments.ensure(stacks.get("stage-0")))
     assert own["HOME"] == os.path.expanduser("~") and "SSL_CERT_FILE" not in own
+
+
+def test_what_the_tests_bring_changes_nothing_of_the_readers_own_environment(monkeypatch):
+    """Else the first `make test` would have the story measured again."""
+    place, there = environments._place(stacks.get("stage-0")), {"requests": "2.34.2"}
+    monkeypatch.setattr(installation, "installed", lambda _: there)
+    alone = place.contents()
+    there |= {"pytest": "9.0", "hypothesis": "6.0"}
+    assert place.contents() == alone
+    there["pyopenssl"] = "25.0"
+    assert place.contents() != alone
+    tests = installation.of_the_tests()
+    assert {"pytest", "ruff", "mypy"} <= tests
+    assert tests.isdisjoint({"requests", "urllib3", "gevent", "pyopenssl", "truststore", "certifi"})
