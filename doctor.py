@@ -1535,6 +1535,7 @@ LOOP_FRAMES = {
         ("/uvloop/__init__.py", "run"),
     ),
     "trio": (("/trio/_core/_run.py", "run"), ("/trio/_core/_run.py", "unrolled_run")),
+    "twisted": (("/twisted/internet/base.py", "mainLoop"),),
 }  # fmt: skip
 
 
@@ -2838,6 +2839,16 @@ def others_wait(loop):
         return bool(watched_sockets()) or (bool(all_tasks) and len(all_tasks(loop)) > 2)
 
 
+def reactor_waits(reactor):
+    """Return whether anything else waits for a reactor of Twisted's now, or it serves.
+
+    What waits is a call that is due or comes from another thread, or a socket.
+    """
+    timers, now = reactor._pendingTimedCalls + reactor._newTimedCalls, reactor.seconds()
+    due = any(timer.getTime() <= now for timer in timers)
+    return bool(due or reactor.threadCallQueue or watched_sockets())
+
+
 def watched_sockets():
     """Return what the sockets do that this process's loops watch.
 
@@ -2993,8 +3004,9 @@ most_kib, process_ms, thread_ms = make_clocks()
 
 #: What may come between a client and what it calls.
 BETWEEN = (
-    "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
-    "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
+    "ssl socket selectors contextlib functools threading concurrent asyncio anyio sniffio gevent "
+    "eventlet greenlet truststore OpenSSL shared_context requests_shared_context weakref "
+    "_weakrefset".split()
 )
 #: It is there in pip, too, and pip-system-certs has every program use that.
 VENDORED = "._vendor.truststore"
@@ -3115,12 +3127,17 @@ NOTED_EACH_S = 1.0
 LATE_BEATS = 50
 #: Threads that are asked, at most, how long each wanted a processor.
 MOST_THREADS = 64
-#: Where the threads of loops are when nothing is to be done: (the end of a file's name, function).
+#: Where the threads of loops are when nothing is to be done: (the end of a file's name, function,
+#: what has to call it, if others do as well: a driver may wait by a selector of its own).
 RESTS = (
-    ("/selectors.py", "select"), ("/windows_events.py", "_poll"), ("/gevent/hub.py", "run"),
-    ("/eventlet/hubs/poll.py", "do_poll"), ("/eventlet/hubs/epolls.py", "do_poll"),
-    ("/eventlet/hubs/poll.py", "wait"), ("/eventlet/hubs/selects.py", "wait"),
-    ("/eventlet/hubs/hub.py", "run"),
+    ("/selectors.py", "select", "_run_once"), ("/windows_events.py", "_poll", None),
+    ("/gevent/hub.py", "run", None),
+    ("/eventlet/hubs/poll.py", "do_poll", None), ("/eventlet/hubs/epolls.py", "do_poll", None),
+    ("/eventlet/hubs/poll.py", "wait", None), ("/eventlet/hubs/selects.py", "wait", None),
+    ("/eventlet/hubs/hub.py", "run", None),
+    ("/twisted/internet/epollreactor.py", "doPoll", None),
+    ("/twisted/internet/pollreactor.py", "doPoll", None),
+    ("/twisted/internet/selectreactor.py", "doSelect", None),
 )  # fmt: skip
 
 
@@ -3279,7 +3296,7 @@ class Heartbeat(object):
         frame = sys._current_frames().get(thread)
         if frame is None:  # the thread has ended, and left its hub
             self.loops.pop(thread, None)
-        if frame is None or is_resting(frame):
+        if frame is None or is_resting(innermost(frame)):
             self.end(thread, loop)
             return
         turn, silence = loop.turn(), self.silences.get(thread)
@@ -3376,10 +3393,23 @@ def used_between(start, end):
     return used, max(0.0, end[1] - start[1])  # a thread that has ended takes its own with it
 
 
-def is_resting(frame):
-    """Return whether a loop's thread is where it has nothing to do."""
-    path, name = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
-    return any(name == function and path.endswith(file) for file, function in RESTS)
+def innermost(frame):
+    """Return the innermost two frames of a stack, as `is_resting` takes them."""
+    codes = [each.f_code for each in (frame, frame.f_back) if each is not None]
+    return [(code.co_filename, code.co_name) for code in codes]
+
+
+def is_resting(frames):
+    """Return whether a loop's thread is where it has nothing to do.
+
+    frames: (file, function), the innermost first.
+    """
+    path, name = frames[0]
+    callers = [None] + [function for _, function in frames[1:2]]
+    return any(
+        name == function and caller in callers and path.replace("\\", "/").endswith(file)
+        for file, function, caller in RESTS
+    )
 
 
 def is_importing(frame):
@@ -3669,6 +3699,33 @@ def probe_trio(probes, module):
     module.run = named(run_to_the_end, run)
 
 
+def probe_twisted(probes, module):
+    """Watch Twisted's reactor while it runs, unless asyncio runs it: that is watched as such."""
+    kind = module.ReactorBase
+    [owner] = [
+        each for each in vars(module).values() if "mainLoop" in getattr(each, "__dict__", ())
+    ]
+    run, take_turn = owner.mainLoop, kind.runUntilCurrent
+
+    def main_loop(reactor):
+        turns = probes.watched[id(reactor)] = Turns("twisted", lambda: reactor_waits(reactor))
+        leave = probes.heartbeat.watch(turns)
+        try:
+            return run(reactor)
+        finally:
+            leave()
+            probes.watched.pop(id(reactor), None)
+
+    def run_until_current(reactor):
+        watched = probes.watched.get(id(reactor))
+        if watched is not None:
+            watched.turns += 1
+        return take_turn(reactor)
+
+    probes.replace(owner, "mainLoop", named(main_loop, run))
+    probes.replace(kind, "runUntilCurrent", named(run_until_current, take_turn))
+
+
 def probe_eventlet(probes, module):
     """Watch the loops of eventlet."""
     probes.count_turns(module.BaseHub)
@@ -3777,6 +3834,7 @@ PROBED = {
     "botocore.httpsession": probe_botocore,
     "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
     "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
+    "twisted.internet.base": probe_twisted,
     "eventlet.hubs.hub": probe_eventlet,
     "urllib3.contrib.pyopenssl": probe_injection,
     "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
@@ -4552,6 +4610,9 @@ CHAPTERS = {
 IN_A_THREAD = {
     "gevent": "reply = gevent.get_hub().threadpool.apply(function, arguments)",
     "eventlet": "reply = eventlet.tpool.execute(function, *arguments)",
+    "asyncio": "reply = await asyncio.to_thread(...)  # or a client that awaits",
+    "trio": "reply = await trio.to_thread.run_sync(...)  # or a client that awaits",
+    "twisted": "deferred = threads.deferToThread(...)  # from twisted.internet; or treq's client",
 }
 #: What puts truststore's contexts in the place of ssl's.
 INJECTS = "truststore.inject_into_ssl()  # or pip-system-certs, which does it for all programs"
@@ -4585,7 +4646,7 @@ ADVICE = {
     "trap": (1, 8, "", "", "%(package)s",
         "google-auth's adapter for client certificates injects pyOpenSSL for the whole process. "
         "The doctor made one to see it."),
-    "asyncio": (1, 2, "", "reply = await %(to_thread)s(...)  # or a client that awaits", "",
+    "asyncio": (1, 2, "", "%(line)s", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
     "psycogreen": (1, 3, "", "psycogreen.gevent.patch_psycopg()", "psycogreen",
@@ -4760,11 +4821,8 @@ def advice_on_waits(examination):
     names["why"] = reason % blocked["by"]
     if blocked["by"] == "gevent" and "psycopg2" in clients:
         return [advise("psycogreen", **names)]
-    if blocked["by"] in PATCHES:
-        line = IN_A_THREAD[blocked["by"]]
-        return [advise("in-a-thread", line=line, **names)]
-    functions = {"trio": "trio.to_thread.run_sync"}
-    return [advise("asyncio", to_thread=functions.get(blocked["by"], "asyncio.to_thread"), **names)]
+    line = IN_A_THREAD[blocked["by"]]
+    return [advise("in-a-thread" if blocked["by"] in PATCHES else "asyncio", line=line, **names)]
 
 
 def advice_on_failures(examination):
@@ -5913,14 +5971,13 @@ def stack_of(thread):
 
 
 def keeps_loop(thread, loop):
-    """Return whether a thread waits, and has a loop of asyncio, trio or greenlets wait with it."""
+    """Return whether a thread waits, and has a loop of LOOP_FRAMES or of greenlets wait with it."""
     frames = thread["frames"]
     files = [frame["filename"].replace("\\", "/") for frame in frames]
     if not files or thread.get("active"):
         return False
-    name = frames[0]["name"].rpartition(".")[2]
-    resting = any(files[0].endswith(file) and name == function for file, function in RESTS)
-    if resting or files[0].endswith(LOOPS):
+    names = [frame["name"].rpartition(".")[2] for frame in frames]
+    if is_resting(list(zip(files, names))) or files[0].endswith(LOOPS):
         return False
     return any(file.endswith(LOOPS) for file in files) or in_greenlet(frames, files, loop)
 

@@ -218,6 +218,76 @@ def test_a_driver_with_tls_of_its_own_is_heard_by_the_loops_heartbeat(loop, site
                 assert "psycopg2: imported, and brings TLS of its own" in text
 
 
+BY_A_SELECTOR = """
+import asyncio, selectors, ssl, socket
+def ask():
+    '''As psycopg connects: it waits for its socket by a selector of its own.'''
+    host, port = SITE[8:].split(":")
+    connection = socket.create_connection((host, int(port)))
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        assert not selector.select(0.4)  # nobody begins but the client
+    ssl.create_default_context().wrap_socket(connection, server_hostname=host).close()
+async def main():
+    beat = asyncio.ensure_future(beats())
+    for _ in range(2):
+        CALL
+        await asyncio.sleep(0.02)
+    beat.cancel()
+async def beats():
+    while True: await asyncio.sleep(0.01)
+asyncio.run(main())
+"""
+
+
+def test_who_waits_by_a_selector_of_its_own_does_not_rest(site, tmp_path):
+    for call, verdict, status in (("ask()", "blocked", 1), (APPLIED_TO_ASK, "does not apply", 0)):
+        report = tried(BY_A_SELECTOR.replace("CALL", call), site, tmp_path, sys.executable)
+        assert (judged(report)[0], judged(report)[2]) == (verdict, status), call
+        silent = report["counts"]["silent"]
+        assert (silent["waiting_s"] >= 0.5) == bool(status)
+        if status:
+            assert [place for place, _ in silent["at"]] == ["program.py:11"]
+            assert "asyncio" in ids(report)
+
+
+APPLIED_TO_ASK = "await asyncio.to_thread(ask)"
+
+REACTOR = """
+import urllib.request
+from twisted.internet import reactor, task, threads
+beats = task.LoopingCall(lambda: None)
+beats.start(0.02)
+replies = []
+def ask(): return urllib.request.urlopen(SITE + "/0.3").read()
+def work():
+    CALL
+def done(reply):
+    replies.append(reply)
+    if len(replies) < 3: reactor.callLater(0.05, work)
+    else: reactor.stop()
+reactor.callLater(0.05, work)
+reactor.run()
+assert len(replies) == 3
+"""
+
+
+def test_twisteds_reactor_is_blocked_as_the_other_loops_are(site, tmp_path):
+    """And with what is advised it is not."""
+    python = environment("twisted-today").python
+    applied = "deferred = threads.deferToThread(ask); deferred.addCallback(done)"
+    for call, verdict in (("done(ask())", "blocked"), (applied, "does not apply")):
+        report = tried(REACTOR.replace("CALL", call), site, tmp_path, python)
+        assert report["verdicts"]["event loop"] == verdict, call
+        assert report["counts"]["heartbeats"] == ["twisted"]
+        silent = report["counts"]["silent"]
+        assert (silent["waiting_s"] >= 0.5) == (verdict == "blocked")
+        if verdict == "blocked":
+            [advice] = [each for each in report["advice"] if each["id"] == "asyncio"]
+            assert advice["add"].startswith("deferred = threads.deferToThread(")
+            assert "the running twisted loop, called at program.py:9," in advice["what"]
+
+
 def test_psycogreen_gives_the_wait_to_the_loop(site, tmp_path, python):
     """As it is advised."""
     patched = "    import psycogreen.gevent; psycogreen.gevent.patch_psycopg()\n"
@@ -285,6 +355,21 @@ def test_from_inside_nobody_watches_a_loop_that_awaits(loop, driver, tmp_path, p
         assert f"{name}: every client that does not await blocks its loop" in said
         assert "doctor.py run -- ..." in said and "Nothing to change" not in said
     assert ("psycopg2: imported, and brings TLS of its own" in said) == bool(driver)
+
+
+def test_from_inside_nobody_watches_twisteds_reactor(tmp_path):
+    text = (
+        LOOKED_AT
+        + """
+from twisted.internet import reactor
+reactor.callLater(0, look)
+reactor.callLater(0.1, reactor.stop)
+reactor.run()
+"""
+    )
+    (tmp_path / "program.py").write_text(text.replace("DOCTOR", repr(str(places.DOCTOR.parent))))
+    done = here.run(environment("twisted-today").python, "program.py", cwd=tmp_path)
+    assert json.loads(done.stdout)[:3] == ["cannot tell", 2, ["twisted"]]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,17 @@ import textwrap
 import types
 
 import pytest
-from tls_doctor import advice, blocking, events, judging, loads, probes, tally
+from tls_doctor import (
+    advice,
+    blocking,
+    events,
+    heartbeat,
+    judging,
+    loads,
+    probes,
+    state,
+    tally,
+)
 from tls_doctor.basis import (
     BLOCKED,
     CANNOT_TELL,
@@ -941,6 +951,39 @@ def test_a_loop_is_free_beside_tls_of_its_own_only_where_its_heartbeat_was_heard
     assert told(own) == DOES_NOT_APPLY
     block = event("block", s=1.0, waiting=True, who=REQUESTS, by="asyncio")
     assert told(*under, own, block) == BLOCKED
+
+
+@pytest.mark.parametrize(
+    ("frames", "rests"),
+    [
+        ([("/lib/selectors.py", "select"), ("/lib/asyncio/base_events.py", "_run_once")], True),
+        ([("C:\\lib\\selectors.py", "select"), ("base_events.py", "_run_once")], True),
+        # A driver waits by a selector of its own, in the thread of the loop.
+        ([("/lib/selectors.py", "select"), ("/site/psycopg/waiting.py", "wait_conn")], False),
+        ([("/lib/selectors.py", "select")], False),
+        ([("/lib/selectors.py", "register"), ("base_events.py", "_run_once")], False),
+        ([("/site/gevent/hub.py", "run")], True),
+        ([("/site/twisted/internet/epollreactor.py", "doPoll"), ("base.py", "mainLoop")], True),
+        ([("/site/mine/epollreactor.py", "doPoll"), ("base.py", "mainLoop")], False),
+    ],
+)
+def test_a_loop_rests_where_it_waits_for_its_own_sockets(frames, rests):
+    assert heartbeat.is_resting(frames) is rests
+
+
+def test_a_reactor_is_waited_for_by_calls_that_are_due_and_by_other_threads(monkeypatch):
+    monkeypatch.setattr(state, "watched_sockets", set)
+
+    def waits(*due_at, threads=()):
+        timers = [types.SimpleNamespace(getTime=lambda at=at: at) for at in due_at]
+        reactor = types.SimpleNamespace(seconds=lambda: 5, threadCallQueue=list(threads))
+        reactor._pendingTimedCalls, reactor._newTimedCalls = timers[:1], timers[1:]
+        return state.reactor_waits(reactor)
+
+    assert not waits() and not waits(6, 7)
+    assert waits(5) and waits(6, 4) and waits(threads=["call"])
+    monkeypatch.setattr(state, "watched_sockets", lambda: {"listening"})
+    assert waits()
 
 
 def test_without_a_run_a_loop_that_awaits_has_no_all_clear():

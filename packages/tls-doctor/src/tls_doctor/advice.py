@@ -42,6 +42,9 @@ CHAPTERS = {
 IN_A_THREAD = {
     "gevent": "reply = gevent.get_hub().threadpool.apply(function, arguments)",
     "eventlet": "reply = eventlet.tpool.execute(function, *arguments)",
+    "asyncio": "reply = await asyncio.to_thread(...)  # or a client that awaits",
+    "trio": "reply = await trio.to_thread.run_sync(...)  # or a client that awaits",
+    "twisted": "deferred = threads.deferToThread(...)  # from twisted.internet; or treq's client",
 }
 #: What puts truststore's contexts in the place of ssl's.
 INJECTS = "truststore.inject_into_ssl()  # or pip-system-certs, which does it for all programs"
@@ -75,7 +78,7 @@ ADVICE = {
     "trap": (1, 8, "", "", "%(package)s",
         "google-auth's adapter for client certificates injects pyOpenSSL for the whole process. "
         "The doctor made one to see it."),
-    "asyncio": (1, 2, "", "reply = await %(to_thread)s(...)  # or a client that awaits", "",
+    "asyncio": (1, 2, "", "%(line)s", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
     "psycogreen": (1, 3, "", "psycogreen.gevent.patch_psycopg()", "psycogreen",
@@ -250,11 +253,8 @@ def advice_on_waits(examination):
     names["why"] = reason % blocked["by"]
     if blocked["by"] == "gevent" and "psycopg2" in clients:
         return [advise("psycogreen", **names)]
-    if blocked["by"] in PATCHES:
-        line = IN_A_THREAD[blocked["by"]]
-        return [advise("in-a-thread", line=line, **names)]
-    functions = {"trio": "trio.to_thread.run_sync"}
-    return [advise("asyncio", to_thread=functions.get(blocked["by"], "asyncio.to_thread"), **names)]
+    line = IN_A_THREAD[blocked["by"]]
+    return [advise("in-a-thread" if blocked["by"] in PATCHES else "asyncio", line=line, **names)]
 
 
 def advice_on_failures(examination):

@@ -11,7 +11,7 @@ import time
 from .advice import chapter
 from .basis import DoctorError, clock
 from .blocking import LOOP_FRAMES
-from .heartbeat import RESTS
+from .heartbeat import is_resting
 from .loads import LOADS
 from .wording import describe, readable, short, wrapped
 
@@ -240,14 +240,13 @@ def stack_of(thread):
 
 
 def keeps_loop(thread, loop):
-    """Return whether a thread waits, and has a loop of asyncio, trio or greenlets wait with it."""
+    """Return whether a thread waits, and has a loop of LOOP_FRAMES or of greenlets wait with it."""
     frames = thread["frames"]
     files = [frame["filename"].replace("\\", "/") for frame in frames]
     if not files or thread.get("active"):
         return False
-    name = frames[0]["name"].rpartition(".")[2]
-    resting = any(files[0].endswith(file) and name == function for file, function in RESTS)
-    if resting or files[0].endswith(LOOPS):
+    names = [frame["name"].rpartition(".")[2] for frame in frames]
+    if is_resting(list(zip(files, names))) or files[0].endswith(LOOPS):
         return False
     return any(file.endswith(LOOPS) for file in files) or in_greenlet(frames, files, loop)
 

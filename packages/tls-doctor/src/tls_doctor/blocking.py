@@ -51,6 +51,7 @@ LOOP_FRAMES = {
         ("/uvloop/__init__.py", "run"),
     ),
     "trio": (("/trio/_core/_run.py", "run"), ("/trio/_core/_run.py", "unrolled_run")),
+    "twisted": (("/twisted/internet/base.py", "mainLoop"),),
 }  # fmt: skip
 
 

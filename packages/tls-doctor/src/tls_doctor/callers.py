@@ -14,8 +14,9 @@ from .wording import short
 
 #: What may come between a client and what it calls.
 BETWEEN = (
-    "ssl socket contextlib functools threading concurrent asyncio anyio sniffio gevent eventlet "
-    "greenlet truststore OpenSSL shared_context requests_shared_context weakref _weakrefset".split()
+    "ssl socket selectors contextlib functools threading concurrent asyncio anyio sniffio gevent "
+    "eventlet greenlet truststore OpenSSL shared_context requests_shared_context weakref "
+    "_weakrefset".split()
 )
 #: It is there in pip, too, and pip-system-certs has every program use that.
 VENDORED = "._vendor.truststore"

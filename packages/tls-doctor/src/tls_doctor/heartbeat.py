@@ -19,12 +19,17 @@ NOTED_EACH_S = 1.0
 LATE_BEATS = 50
 #: Threads that are asked, at most, how long each wanted a processor.
 MOST_THREADS = 64
-#: Where the threads of loops are when nothing is to be done: (the end of a file's name, function).
+#: Where the threads of loops are when nothing is to be done: (the end of a file's name, function,
+#: what has to call it, if others do as well: a driver may wait by a selector of its own).
 RESTS = (
-    ("/selectors.py", "select"), ("/windows_events.py", "_poll"), ("/gevent/hub.py", "run"),
-    ("/eventlet/hubs/poll.py", "do_poll"), ("/eventlet/hubs/epolls.py", "do_poll"),
-    ("/eventlet/hubs/poll.py", "wait"), ("/eventlet/hubs/selects.py", "wait"),
-    ("/eventlet/hubs/hub.py", "run"),
+    ("/selectors.py", "select", "_run_once"), ("/windows_events.py", "_poll", None),
+    ("/gevent/hub.py", "run", None),
+    ("/eventlet/hubs/poll.py", "do_poll", None), ("/eventlet/hubs/epolls.py", "do_poll", None),
+    ("/eventlet/hubs/poll.py", "wait", None), ("/eventlet/hubs/selects.py", "wait", None),
+    ("/eventlet/hubs/hub.py", "run", None),
+    ("/twisted/internet/epollreactor.py", "doPoll", None),
+    ("/twisted/internet/pollreactor.py", "doPoll", None),
+    ("/twisted/internet/selectreactor.py", "doSelect", None),
 )  # fmt: skip
 
 
@@ -183,7 +188,7 @@ class Heartbeat(object):
         frame = sys._current_frames().get(thread)
         if frame is None:  # the thread has ended, and left its hub
             self.loops.pop(thread, None)
-        if frame is None or is_resting(frame):
+        if frame is None or is_resting(innermost(frame)):
             self.end(thread, loop)
             return
         turn, silence = loop.turn(), self.silences.get(thread)
@@ -280,10 +285,23 @@ def used_between(start, end):
     return used, max(0.0, end[1] - start[1])  # a thread that has ended takes its own with it
 
 
-def is_resting(frame):
-    """Return whether a loop's thread is where it has nothing to do."""
-    path, name = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
-    return any(name == function and path.endswith(file) for file, function in RESTS)
+def innermost(frame):
+    """Return the innermost two frames of a stack, as `is_resting` takes them."""
+    codes = [each.f_code for each in (frame, frame.f_back) if each is not None]
+    return [(code.co_filename, code.co_name) for code in codes]
+
+
+def is_resting(frames):
+    """Return whether a loop's thread is where it has nothing to do.
+
+    frames: (file, function), the innermost first.
+    """
+    path, name = frames[0]
+    callers = [None] + [function for _, function in frames[1:2]]
+    return any(
+        name == function and caller in callers and path.replace("\\", "/").endswith(file)
+        for file, function, caller in RESTS
+    )
 
 
 def is_importing(frame):

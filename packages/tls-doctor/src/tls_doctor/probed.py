@@ -8,7 +8,7 @@ from .basis import PY2
 from .heartbeat import Beats, Greenlets, Turns
 from .left_behind import own_context
 from .loads import caller
-from .state import ident, named, others_wait
+from .state import ident, named, others_wait, reactor_waits
 
 
 def probe_ssl(probes, ssl):
@@ -187,6 +187,33 @@ def probe_trio(probes, module):
     module.run = named(run_to_the_end, run)
 
 
+def probe_twisted(probes, module):
+    """Watch Twisted's reactor while it runs, unless asyncio runs it: that is watched as such."""
+    kind = module.ReactorBase
+    [owner] = [
+        each for each in vars(module).values() if "mainLoop" in getattr(each, "__dict__", ())
+    ]
+    run, take_turn = owner.mainLoop, kind.runUntilCurrent
+
+    def main_loop(reactor):
+        turns = probes.watched[id(reactor)] = Turns("twisted", lambda: reactor_waits(reactor))
+        leave = probes.heartbeat.watch(turns)
+        try:
+            return run(reactor)
+        finally:
+            leave()
+            probes.watched.pop(id(reactor), None)
+
+    def run_until_current(reactor):
+        watched = probes.watched.get(id(reactor))
+        if watched is not None:
+            watched.turns += 1
+        return take_turn(reactor)
+
+    probes.replace(owner, "mainLoop", named(main_loop, run))
+    probes.replace(kind, "runUntilCurrent", named(run_until_current, take_turn))
+
+
 def probe_eventlet(probes, module):
     """Watch the loops of eventlet."""
     probes.count_turns(module.BaseHub)
@@ -295,6 +322,7 @@ PROBED = {
     "botocore.httpsession": probe_botocore,
     "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
     "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
+    "twisted.internet.base": probe_twisted,
     "eventlet.hubs.hub": probe_eventlet,
     "urllib3.contrib.pyopenssl": probe_injection,
     "requests.packages.urllib3.contrib.pyopenssl": probe_injection,

@@ -69,6 +69,16 @@ def others_wait(loop):
         return bool(watched_sockets()) or (bool(all_tasks) and len(all_tasks(loop)) > 2)
 
 
+def reactor_waits(reactor):
+    """Return whether anything else waits for a reactor of Twisted's now, or it serves.
+
+    What waits is a call that is due or comes from another thread, or a socket.
+    """
+    timers, now = reactor._pendingTimedCalls + reactor._newTimedCalls, reactor.seconds()
+    due = any(timer.getTime() <= now for timer in timers)
+    return bool(due or reactor.threadCallQueue or watched_sockets())
+
+
 def watched_sockets():
     """Return what the sockets do that this process's loops watch.
 
