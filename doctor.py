@@ -1286,6 +1286,11 @@ class Client(Record):
         ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
         ("pool_options", dict, 'its options for a larger pool ("full"), and for more ("evicted")'),
         ("larger_pool_trial", nothing, "the name of the trial of a larger pool"),
+        (
+            "reuses",
+            bool,
+            "one of its clients that is kept uses a connection again, unless told not to",
+        ),
         ("multiplexed", str, "the line that sends all to a host over one connection of HTTP/2"),
         ("owners", nothing, "which of `Counts` has the number of its sessions or pools"),
         ("front", nothing, "the library by which programs use it"),
@@ -1344,12 +1349,13 @@ def advice_to_keep(library):
     """Return (how a library's client is kept or None, what is said of the context it takes)."""
     client = client_named(library)
     if client.constructor is None:
-        text = "Make one client of %s, and keep it; where it has none, see whether it takes one."
-        return None, text % library
+        text = "Make one client of %s, and keep it. If it loads anew all the same, see whether it "
+        return None, (text + "takes a context, and give it the same one each time.") % library
     text = "Make one client of %s, and keep it" % library
     if client.keyword is None:
         return client.constructor, text + " (it takes no context or client of yours)."
-    return client.constructor, text + " (it takes one of yours as %s=)." % client.keyword
+    kind = "client" if "client" in client.keyword else "context"
+    return client.constructor, text + " (it takes a %s of yours as %s=)." % (kind, client.keyword)
 
 
 def topmost(names):
@@ -1403,6 +1409,7 @@ KEEP_CONTEXT = ("context = ssl.create_default_context()",
 # ------------------------------------------------------------------------------- a record each
 
 register(Client("requests", packages="requests", kind=Requests, has_get=True, owners="sessions",
+    reuses=True,
     keep=("session = requests.Session()",
         "requests.get makes a Session for each call; one that is kept, for many requests to few "
         "hosts, keeps its connections, and loads once for each."),
@@ -1414,6 +1421,7 @@ register(Client("requests", packages="requests", kind=Requests, has_get=True, ow
     applied={"requests.adapters": keep_connections},
 ))  # fmt: skip
 register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
+    reuses=True,
     keep=("session = niquests.Session()",
         "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
     makers="Session AsyncSession",
@@ -1421,6 +1429,7 @@ register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
     trial=("niquests", each_niquests, kept_niquests),
 ))  # fmt: skip
 register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
+    reuses=True,
     keep=("pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())",
         "One pool that is kept keeps its connections, and with a context of your own it loads "
         "once, whatever it connects to."),
@@ -1431,6 +1440,7 @@ register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
     applied={"urllib3.poolmanager": one_context_of_pools},
 ))  # fmt: skip
 register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
+    reuses=True,
     constructor="httpx.Client", keyword="verify",
     keep=("client = httpx.Client()",
         "httpx.get, and each new client, loads anew; a client that is kept loads once, whatever it "
@@ -1440,6 +1450,7 @@ register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
     applied={"httpx._config": one_context_of_httpx},
 ))  # fmt: skip
 register(Client("httpx2", packages="httpx2 httpcore2",
+    reuses=True,
     keep=("client = httpx2.Client()",
         "Each new client loads anew; one that is kept loads once, whatever it connects to."),
     makers="Client AsyncClient", multiplexed="client = httpx2.AsyncClient(http2=True)",
@@ -1448,11 +1459,13 @@ register(Client("httpx2", packages="httpx2 httpcore2",
 ))  # fmt: skip
 register(Client("geventhttpclient", packages="geventhttpclient", kind=GeventHttpClient))
 register(Client("aiohttp", packages="aiohttp", kind=Aiohttp,
+    reuses=True,
     constructor="aiohttp.TCPConnector", keyword="ssl",
     keep=("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
         "One context, made once by ssl.create_default_context(), serves all sessions."),
 ))  # fmt: skip
 register(Client("botocore", packages="botocore", owners="botocores", front="boto3",
+    reuses=True,
     keep=("client = boto3.client(...)",
         "One client for all threads (it may be shared) keeps its connections, ten of them unless "
         "it is told to keep more. botocore loads once for each new one."),
@@ -1981,6 +1994,8 @@ KEPT_FROM = 3
 KEPT_SHARE = 20
 #: Loads hold up a loop if they take this long while others wait, in all and in a row.
 HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
+#: From this many connections to one host on, one after the other, it is worth a word.
+ANEW_FROM = 10
 #: This many connections to one host that speaks HTTP/2 are too many: one would do.
 TOO_MANY_H2_FROM = 3
 #: A share that is at most this many times the limit, or as little of it, is near it.
@@ -2382,6 +2397,7 @@ class Counts(Record):
         ("failures", list, "[what a connection ended with, times]"),
         ("queue", nothing, "of handshakes that waited for each other, as `longest_queue` has it"),
         ("http2", list, "hosts that speak HTTP/2 and were given several connections by a process"),
+        ("unkept", list, "hosts that a client connected to again and again, one after the other"),
         ("sessions", int, "of requests, that asked by HTTPS"),
         ("pools", int, "of urllib3's that were made"),
         ("botocores", int, "clients of botocore's"),
@@ -2434,6 +2450,9 @@ class Tally(object):
         # By (process, context): handshakes, and spans of time in which it was loaded.
         self.handshakes, self.load_spans = {}, {}
         self.http2 = {}  # (process, client, host): connections
+        self.connected = {}  # (process, client that connected, host): its connections
+        self.connector, self.exchanges = {}, {}  # by (process, connection)
+        self.most_open = {}  # (process, client that connected): connections at once
         self.unreached, self.reached = [], False
 
     def add(self, event):
@@ -2552,6 +2571,8 @@ class Tally(object):
         self.total.peak = max(self.total.peak, self.under_way[pid])
         self.open[pid] = max(self.open.get(pid, 0), event.get("open", 1))
         row.open = max(row.open, event.get("open", 1))
+        key = self.connector[connection] = pid, event["who"]["client"]
+        self.most_open[key] = max(self.most_open.get(key, 0), event.get("open", 1))
         row.threads.add(event.get("thread"))
         of_row = self.shaking.setdefault((pid, id(row)), set())
         of_row.add(connection)
@@ -2578,6 +2599,9 @@ class Tally(object):
         of_row.discard(connection)
         self.total.handshake_ms += event.get("ms", 0)
         self.total.handshake_s += event["t"] - start
+        if event["ok"] and event.get("host"):
+            key = self.connector[connection] + (event["host"],)
+            self.connected.setdefault(key, []).append(connection)
         if event.get("alpn") == "h2" and event.get("host"):
             key = event["pid"], self.row_of_connection[connection].client, event["host"]
             self.http2[key] = self.http2.get(key, 0) + 1
@@ -2598,6 +2622,8 @@ class Tally(object):
         """Count what went over a connection whose begin was seen."""
         if connection_of(event) in self.row_of_connection:
             self.row_of_connection[connection_of(event)].exchanges += event["n"]
+            exchanges = self.exchanges.get(connection_of(event), 0)
+            self.exchanges[connection_of(event)] = exchanges + event["n"]
 
     def on_request(self, event):
         """Count a request, if its context is known."""
@@ -2731,7 +2757,7 @@ class Tally(object):
         total.context_mib = sum(growth(spans) for spans in self.memory_spans.values()) / 1024
         total.queue = longest_queue(self.handshakes, self.load_spans)
         total.open = sum(self.open.values())
-        total.http2 = self.crowded_hosts()
+        total.http2, total.unkept = self.crowded_hosts(), self.hosts_met_anew()
         total.clients = sorted(self.rows.values(), key=lambda row: (-row.loads, -row.connections))
         for tally in total.clients + [total]:
             tally.load_ms, tally.spare_ms = round(tally.load_ms, 1), round(tally.spare_ms, 1)
@@ -2764,6 +2790,20 @@ class Tally(object):
             {"client": client, "host": host, "connections": number}
             for number, client, host in sorted(several, key=lambda triple: -triple[0])
         ]
+
+    def hosts_met_anew(self):
+        """Return rows of {"client", "host", "connections"} of hosts that were met again and again.
+
+        By a client that can keep its connections, for a request or two each, and not beside each
+        other.
+        """
+        hosts = []
+        for (pid, client, host), connections in self.connected.items():
+            short = [each for each in connections if self.exchanges.get(each, 0) < KEPT_FROM]
+            one_by_one = len(short) >= 2 * self.most_open[pid, client]
+            if client_named(client).reuses and len(short) >= ANEW_FROM and one_by_one:
+                hosts.append({"client": client, "host": host, "connections": len(short)})
+        return sorted(hosts, key=lambda row: (-row["connections"], row["host"]))
 
 
 def context_of(event):
@@ -3053,7 +3093,7 @@ class CallStack(object):
     """Tells who made a call, by the frames above it, and by the tasks of asyncio."""
 
     def __init__(self):
-        self.files = {}  # path: (whether it is a library's, whether it was installed)
+        self.files = {}  # (path, package): (whether it is a library's, whether it was installed)
         self.tasks = weakref.WeakKeyDictionary()  # task: the line of the program that made it
 
     def callers(self, frame):
@@ -3083,10 +3123,12 @@ class CallStack(object):
 
     def kind_of_file(self, path, package):
         """Return (whether a file is a library's, whether it was installed)."""
-        if path not in self.files:
-            library = path.startswith("<") or is_library(path) or package in BETWEEN
-            self.files[path] = library, is_package(path)
-        return self.files[path]
+        key = path, package
+        if key not in self.files:
+            is_text = path.startswith("<") and package != "__main__"  # which -c and stdin run
+            library = is_text or is_library(path) or package in BETWEEN
+            self.files[key] = library, is_package(path)
+        return self.files[key]
 
     def line_of(self, frame):
         """Return the line of the program's own code that called, or of the task that did."""
@@ -4066,6 +4108,8 @@ class Probes(object):
             self.under_way[number] = 0
             self.begun_last[ident()] = number
             origin = self.callers(sys._getframe(2))
+            if origin["client"] not in PACKAGES.values():
+                origin["client"] = client_of_protocol(sys._getframe(2)) or origin["client"]
             wanted_from = [
                 self.connected.pop(descriptor(connection), None),
                 self.asked.pop(ident(), None),
@@ -4494,6 +4538,21 @@ def trust_of(name, args, kwargs):
     return None
 
 
+def client_of_protocol(frame):
+    """Return the client whose protocol stands on asyncio's TLS; None if there is none.
+
+    asyncio shakes hands in a turn of its own, with no frame of the client's.
+    """
+    for _ in range(6):
+        if frame is None:
+            break
+        protocol = getattr(frame.f_locals.get("self"), "_app_protocol", None)
+        if protocol is not None:
+            return PACKAGES.get(type(protocol).__module__.partition(".")[0])
+        frame = frame.f_back
+    return None
+
+
 def is_default(caller):
     """Return whether the program's own code had create_default_context make a context."""
     maker = caller.f_code.co_name == "create_default_context" and caller.f_back
@@ -4614,6 +4673,11 @@ IN_A_THREAD = {
     "trio": "reply = await trio.to_thread.run_sync(...)  # or a client that awaits",
     "twisted": "deferred = threads.deferToThread(...)  # from twisted.internet; or treq's client",
 }
+#: asyncio.to_thread came with Python 3.9.
+BEFORE_TO_THREAD = (
+    "reply = await asyncio.get_event_loop().run_in_executor(None, function)  # or a client that "
+    "awaits"
+)
 #: What puts truststore's contexts in the place of ssl's.
 INJECTS = "truststore.inject_into_ssl()  # or pip-system-certs, which does it for all programs"
 #: What to change: (case, chapter that explains it, line to remove, line to add, package to get,
@@ -4638,7 +4702,7 @@ ADVICE = {
         "HTTPClient(..., ssl_context_factory=...)  # one that makes a gevent.ssl.SSLContext", "",
         "geventhttpclient takes the context that it is given, and one of gevent's own class lets "
         "the loop run on. (gevent.ssl.create_default_context makes a standard one.)"),
-    "patch-select": (1, 7, "", "gevent.monkey.patch_select()", "",
+    "patch-select": (1, 7, "", "from gevent import monkey; monkey.patch_select()", "",
         "Called after your imports, this gives the wait to the loop. Threads stay threads."),
     "patch-everything": (1, 7, "", "%(patch)s", "",
         "Or %(loop)s patches everything, in the program's first line, before all other imports. "
@@ -4649,7 +4713,8 @@ ADVICE = {
     "asyncio": (1, 2, "", "%(line)s", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
-    "psycogreen": (1, 3, "", "psycogreen.gevent.patch_psycopg()", "psycogreen",
+    "psycogreen": (1, 3, "", "import psycogreen.gevent; psycogreen.gevent.patch_psycopg()",
+        "psycogreen",
         "psycopg2 waited in C, %(places)s, and no greenlet ran meanwhile: it connects by a TLS of "
         "its own, which no patch of gevent's reaches. psycogreen has it wait where the loop sees "
         "it."),
@@ -4667,6 +4732,11 @@ ADVICE = {
         "The server ends each connection of %(client)s with its reply (Connection: close): "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
         "No client can keep them. If the server is yours, let it keep connections (keep-alive)."),
+    "keep-connections": (2, 14, "", "", "",
+        "%(client)s made %(connections)d connections to %(host)s for a request or two each, one "
+        "after the other: a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all). One client "
+        "or session that is kept, and whose limits keep connections, would need few. (Unless the "
+        "server ends them.)"),
     "one-connection": (3, 20, "", "%(line)s", "",
         "%(client)s made %(connections)d connections to %(host)s, which speaks HTTP/2: one would "
         "do for all that is asked at once."),
@@ -4822,7 +4892,14 @@ def advice_on_waits(examination):
     if blocked["by"] == "gevent" and "psycopg2" in clients:
         return [advise("psycogreen", **names)]
     line = IN_A_THREAD[blocked["by"]]
+    if blocked["by"] == "asyncio" and version_of(examination) < (3, 9):
+        line = BEFORE_TO_THREAD
     return [advise("in-a-thread" if blocked["by"] in PATCHES else "asyncio", line=line, **names)]
+
+
+def version_of(examination):
+    """Return the version of the program's Python, as (3, 13)."""
+    return tuple(int(part) for part in str(examination.python or "3.9").split(".")[:2])
 
 
 def advice_on_failures(examination):
@@ -4882,17 +4959,13 @@ def advice_on_others(examination, verdicts):
         first = names["at"][0][0] if names["at"] else None
         for row in counts["clients"]:
             if row["at"] and row["at"][0][0] == first:
-                names["line"] = line_of_context(line, row)
+                names["line"] = line_for_all(line, row)
         advice.append(advise("loop-loads", where=place_in(names["at"]), **names))
     if verdicts["contexts"] == ONE_FOR_EACH:
         row = max(counts["clients"], key=lambda row: row["alive"])
         names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
         names["client"] = row["client"] or "the program"
-        front = client_named(row["client"]).front
-        library = client_named(library_between(row) or front or row["client"])
-        names["line"] = line_of_context(line, row)
-        if library.takes_nothing:
-            names["line"] = "client = %s(...)  # once, for all" % library.constructor
+        names["line"] = line_for_all(line, row)
         advice.append(advise("share-contexts", **names))
     return advice
 
@@ -4910,6 +4983,8 @@ def advice_on_counts(examination, verdict):
     advice = list(advice_on_closings(examination))
     for row in rows:
         advice += advice_on_row(examination, row, verdict)
+    if not advice:  # which says as much
+        advice += advice_on_hosts(examination.counts)
     for host in examination.counts["http2"]:
         names = dict(host, line=client_named(host["client"]).multiplexed)
         names["client"] = host["client"] or "A client"
@@ -4978,8 +5053,7 @@ def advice_on_openssl(examination, rows):
 
 def advice_on_sharing(examination, rows):
     """Return the advice to share a context, where that works."""
-    python = tuple(int(part) for part in examination.python.split(".")[:2])
-    if is_injected(examination) or python < (3, 7):
+    if is_injected(examination) or version_of(examination) < (3, 7):
         return []
     if not any(row["client"] == "requests" for row in rows):
         return []
@@ -5004,8 +5078,11 @@ def keep_one(row):
     library = library_between(row) or (None if client.keep else row["client"])
     if library:
         maker, note = advice_to_keep(library)
-        if not client_named(library).takes_nothing:
+        if client.keep and not client_named(library).takes_nothing:
             note += " " + sentence
+        made = row["at"] and call_at(row["at"][0][0], [maker.rpartition(".")[2]] if maker else None)
+        if made and not made.startswith("client."):  # a module of that name
+            return "client = %s  # once, before the work begins" % made, note
         return ("client = %s(...)  # once" % maker if maker else line), note
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
@@ -5043,8 +5120,14 @@ def own_call(row):
     return call
 
 
-def line_of_context(line, row):
-    """Return the line that makes one context: the program's own call, or one like it."""
+def line_for_all(line, row):
+    """Return the line that makes one context, or one client if its library takes no context.
+
+    It is the program's own call, or one like it.
+    """
+    library = library_between(row) or client_named(row["client"]).front or row["client"]
+    if client_named(library).takes_nothing:
+        return "client = %s(...)  # once, for all" % client_named(library).constructor
     call = own_call(row) if row["client"] is None else None
     return "context = %s  # once, for all clients" % call if call else with_trust(line, row)
 
@@ -5055,14 +5138,16 @@ CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
 def call_at(place, names):
     """Return the text of a call of one of some functions on a line of a program, "file.py:3".
 
-    It is in one line, with its arguments; None if there is none, or it cannot be read.
+    names: of those functions; None: those of any class. The text is in one line, with its
+    arguments; None if there is none, or it cannot be read.
     """
     path, _, number = place.rpartition(":")
     lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
     text = "".join(lines)
     first = len(lines[0]) if lines else 0
     for match in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
-        if match.start() >= first or match.group().rpartition(".")[2] not in names:
+        name = match.group().rpartition(".")[2]
+        if match.start() >= first or not (name[:1].isupper() if names is None else name in names):
             continue
         depth, quote = 0, None
         for end in range(match.end(), len(text)):
@@ -5113,6 +5198,18 @@ def advice_on_closings(examination):
         tried = (examination.tried or {}).get("connection-close")
         saves = saves_of(tried) if tried and side == "program" else ""
         yield advise("connection-close" if side == "program" else "server-closes", saves, **names)
+
+
+def advice_on_hosts(counts):
+    """Return the advice on connections that are made anew, whatever they load."""
+    advice, of_http2 = [], [row["host"] for row in counts["http2"]]  # told as that
+    for host in counts["unkept"]:
+        if host["host"] in of_http2:
+            continue
+        share = host["connections"] / max(counts["connections"], 1)
+        names = dict(host, ms=share * counts["handshake_ms"], s=share * counts["handshake_s"])
+        advice.append(advise("keep-connections", **names))
+    return advice
 
 
 def is_made_anew(row):
@@ -5641,8 +5738,8 @@ def sentence_of_counts(counts):
         if counts["compiled_ms"] >= 0.5:
             text += "(Compiling its modules, which Python does once, took %.0f ms more.) " % (
                 counts["compiled_ms"])  # fmt: skip
-    text += "%s, at most %d under way at once, in %s; %s made." % (
-        several(counts["handshakes"], "handshake"), counts["peak"],
+    text += "%s, at most %d under way and %d connections open at once, in %s; %s made." % (
+        several(counts["handshakes"], "handshake"), counts["peak"], counts["open"],
         several(counts["processes"], "process").replace("processs", "processes"),
         several(counts["contexts"], "context"),
     )  # fmt: skip

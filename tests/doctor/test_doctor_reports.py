@@ -650,6 +650,54 @@ for _ in range(5): client.get(SITE).raise_for_status()
     assert (ids(report), report["counts"]["handshakes"]) == (["server-closes"], 5)
 
 
+#: How a client is made, and what of it keeps no connection; each with one context, loaded once.
+ANEW = {
+    "a session of aiohttp for each request": """
+import asyncio, ssl, aiohttp
+context = ssl.create_default_context()
+def make(): return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))
+async def get(session):
+    async with session.get(SITE) as reply: await reply.read()
+async def ill():
+    for _ in range(12):
+        async with make() as session: await get(session)
+async def well():
+    async with make() as session:
+        for _ in range(12): await get(session)
+asyncio.run(WAY())
+""",
+    "a connector of aiohttp's that closes": """
+import asyncio, ssl, aiohttp
+context = ssl.create_default_context()
+async def main():
+    connector = aiohttp.TCPConnector(ssl=context, force_close="WAY" == "ill")
+    async with aiohttp.ClientSession(connector=connector) as session:
+        for _ in range(12):
+            async with session.get(SITE) as reply: await reply.read()
+asyncio.run(main())
+""",
+    "limits of httpx that keep nothing": """
+import httpx, ssl
+limits = httpx.Limits(max_keepalive_connections=0) if "WAY" == "ill" else httpx.Limits()
+with httpx.Client(verify=ssl.create_default_context(), limits=limits) as client:
+    for _ in range(12): client.get(SITE).raise_for_status()
+""",
+}
+
+
+@pytest.mark.parametrize("name", ANEW)
+def test_connections_that_are_made_anew_though_they_load_once_are_told(name, site, tmp_path):
+    python = environment("libraries-today").python
+    for way, number in (("ill", 12), ("well", 1)):
+        report = tried(ANEW[name].replace("WAY", way), site, tmp_path, python)
+        assert report["counts"]["handshakes"] == number, way
+        assert judged(report)[1:] == ("not repeated", 0)
+        assert ids(report) == ["keep-connections"] * (way == "ill")
+        for advice in report["advice"]:
+            client = "httpx" if "httpx" in name else "aiohttp"
+            assert advice["what"].startswith(f"{client} made 12 connections to 127.0.0.1")
+
+
 BOTO = """
 import os, threading
 os.environ.update(AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="x")

@@ -117,7 +117,7 @@ def test_a_larger_pool_and_shared_pools_follow_from_the_record(made_up):
 
 def test_a_library_that_uses_it_is_told_what_it_takes(made_up):
     maker, note = clients.advice_to_keep("fetchling")
-    assert maker == "fetchling.Fetcher" and "(it takes one of yours as context=)" in note
+    assert maker == "fetchling.Fetcher" and "(it takes a context of yours as context=)" in note
 
 
 def test_its_frames_are_its_own_and_its_sessions_can_be_asked(made_up, monkeypatch):

@@ -4,6 +4,7 @@ import ast
 import inspect
 import os
 import pathlib
+import sys
 import textwrap
 import types
 
@@ -475,6 +476,79 @@ def test_a_client_of_httpx_that_is_kept_trusts_what_the_call_did(call, trust, li
     assert advice.keep_one(row)[0] == "client = httpx." + line
 
 
+@pytest.mark.parametrize(
+    ("client", "text", "line", "words"),
+    [
+        (
+            "made_up", "db = made_up.Store('a', ca=path(1)).open()",
+            "client = made_up.Store('a', ca=path(1))  # once, before the work begins",
+            "see whether it takes a context",
+        ),
+        # No class is called there.
+        ("made_up", "store.tls_set(ca=1)", "context = ssl.create_default_context()", "see whether"),
+        ("redis", "r = redis.Redis(host, ssl=True)", "client = redis.Redis(host, ssl=True)  # once",
+            "it takes no context or client of yours"),
+        ("redis", "r.get(Key('k'))", "client = redis.Redis(...)  # once", "it takes no context"),
+        # `client` is a module there.
+        ("kubernetes", "client.ApiClient(c)", "client = kubernetes.client.ApiClient(...)", ""),
+    ],
+)  # fmt: skip
+def test_of_a_library_the_programs_own_client_is_advised(client, text, line, words, tmp_path):
+    (tmp_path / "one.py").write_text("\n" + text + "\n")
+    row = {"client": client, "through": client, "awaits": 0, "loads": 4, "trusts": [["system", 4]]}
+    add, what = advice.keep_one(dict(row, at=[[f"{tmp_path / 'one.py'}:2", 4]]))
+    assert add.startswith(line) and words in what
+    assert f"Make one client of {client}, and keep it" in what and "every connection" not in what
+
+
+@pytest.mark.parametrize(
+    ("python", "by", "line"),
+    [
+        ("3.8.18", "asyncio", "reply = await asyncio.get_event_loop().run_in_executor(None, "),
+        ("3.9.1", "asyncio", "reply = await asyncio.to_thread("),
+        ("3.13.0", "asyncio", "reply = await asyncio.to_thread("),
+        ("3.8.18", "trio", "reply = await trio.to_thread.run_sync("),
+        ("3.8.18", "twisted", "deferred = threads.deferToThread("),
+        ("3.8.18", "gevent", "reply = gevent.get_hub().threadpool.apply("),
+    ],
+)
+def test_a_wait_goes_into_a_thread_as_this_python_and_loop_have_it(python, by, line):
+    silent = {"by": by, "waiting_s": 1.0, "at": [["program.py:5", 4]], "clients": []}
+    counts = {"blocked": {"waiting_s": 0}, "silent": silent, "own_tls": []}
+    [row] = advice.advice_on_waits(Examination(counts=counts, python=python))
+    assert row["add"].startswith(line)
+
+
+def test_whose_protocol_stands_on_asyncios_tls_is_told():
+    class Tls:
+        def __init__(self, module):
+            kind = type("Protocol", (), {"__module__": module})
+            self._app_protocol = kind()
+
+        def shake(self, look):
+            return look()
+
+    def client():
+        return probes.client_of_protocol(sys._getframe(1))
+
+    assert Tls("aiohttp.client_proto").shake(client) == "aiohttp"
+    assert Tls("websockets.client").shake(client) is None
+    assert client() is None
+
+
+def test_a_text_that_python_was_given_is_the_programs_own():
+    watching = probes.Probes(lambda _: None)
+    text = "origin = look()"
+    look = lambda: watching.callers(sys._getframe(1))  # noqa: E731
+    places = {}
+    for name in ("__main__", "collections"):
+        names = {"__name__": name, "look": look}
+        exec(compile(text, "<string>", "exec"), names)
+        places[name] = names["origin"]
+    assert (places["__main__"]["client"], places["__main__"]["at"]) == (None, "<string>:1")
+    assert places["collections"]["client"] == "collections"
+
+
 def test_handshakes_are_timed_from_their_begin_to_their_end_whatever_comes_of_them():
     def shake(h, t, until, ms, ok=True):
         return connection(h, t=t, ok=ok, ended={"t": until, "ms": ms})
@@ -541,6 +615,57 @@ def test_three_connections_to_a_host_that_speaks_http2_are_too_many():
     workers = [each for pid in (1, 2, 3) for each in to_http2(1, pid=pid)]
     assert count_events([*two, *workers[2:]])["http2"] == []
     assert count_events([*two, *to_http2(7), *workers[2:]])["http2"] == [row]
+
+
+def to_one_host(number, who=HTTPX, first=1, exchanges=1, open_=1, pid=1, host="one:443"):
+    """So many connections to a host, of a context that the program made."""
+    found = [event("context", c=1, who=PROGRAM, default=True, pid=pid)]
+    for h in range(first, first + number):
+        ended = {"alpn": None, "host": host, "ms": 2, "t": 0.25}
+        found += connection(h, who=who, open=open_, pid=pid, ended=ended)
+        found += [event("exchange", h=h, n=1, pid=pid)] * exchanges
+    return found
+
+
+@pytest.mark.parametrize(
+    ("events", "number"),
+    [
+        (to_one_host(10), 10),
+        (to_one_host(9), 0),
+        (to_one_host(10, exchanges=2), 10),
+        (to_one_host(10, exchanges=3), 0),  # those are kept
+        (to_one_host(10, exchanges=3) + to_one_host(12, first=11), 12),
+        (to_one_host(10, open_=5), 10),
+        (to_one_host(10, open_=6), 0),  # many were needed at once
+        (to_one_host(10, PROGRAM), 0),  # nobody knows whether that could keep them
+        (to_one_host(10, dict(PROGRAM, client="urlopen")), 0),  # which cannot
+        (to_one_host(9) + to_one_host(9, first=10, host="two:443"), 0),
+        (to_one_host(9) + to_one_host(9, pid=2), 0),  # each process has to connect for itself
+    ],
+)
+def test_connections_made_anew_one_after_the_other_are_told(events, number):
+    counts = count_events(events)
+    row = {"client": "httpx", "host": "one:443", "connections": number}
+    assert counts["unkept"] == ([row] if number else [])
+    report = judging.judge(examination_of(events), SPEC)
+    assert report["exit_status"] == 0  # it is advice, and no illness
+    assert [each["id"] for each in report["advice"]] == ["keep-connections"] * bool(number)
+    for each in report["advice"]:
+        assert f"httpx made {number} connections to one:443" in each["what"]
+        # The handshakes' cost is that of these connections.
+        assert f"({2 * number} ms of CPU, {0.25 * number:.2f} s in all)" in each["what"]
+
+
+def test_connections_made_anew_are_told_once():
+    """Not beside loads, headers or HTTP/2, which say as much."""
+    ill = [*to_one_host(12), *repeated(12, HTTPX, first=20, ms=50), event("exit", cpu=900)]
+    report = judging.judge(examination_of(ill), SPEC)
+    assert "keep-one" in [each["id"] for each in report["advice"]]
+    closed = [*to_one_host(12), *[closing("program", who=HTTPX)] * 3]
+    of_http2 = [each | {"alpn": "h2"} if each["is"] == "end" else each for each in to_one_host(12)]
+    for run, name in ((closed, "connection-close"), (of_http2, "one-connection")):
+        report = judging.judge(examination_of(run), SPEC)
+        assert [each["id"] for each in report["advice"]] == [name]
 
 
 def closing(by, who=REQUESTS, c=1, pid=1, h=None):

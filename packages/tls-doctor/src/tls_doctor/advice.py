@@ -46,6 +46,11 @@ IN_A_THREAD = {
     "trio": "reply = await trio.to_thread.run_sync(...)  # or a client that awaits",
     "twisted": "deferred = threads.deferToThread(...)  # from twisted.internet; or treq's client",
 }
+#: asyncio.to_thread came with Python 3.9.
+BEFORE_TO_THREAD = (
+    "reply = await asyncio.get_event_loop().run_in_executor(None, function)  # or a client that "
+    "awaits"
+)
 #: What puts truststore's contexts in the place of ssl's.
 INJECTS = "truststore.inject_into_ssl()  # or pip-system-certs, which does it for all programs"
 #: What to change: (case, chapter that explains it, line to remove, line to add, package to get,
@@ -70,7 +75,7 @@ ADVICE = {
         "HTTPClient(..., ssl_context_factory=...)  # one that makes a gevent.ssl.SSLContext", "",
         "geventhttpclient takes the context that it is given, and one of gevent's own class lets "
         "the loop run on. (gevent.ssl.create_default_context makes a standard one.)"),
-    "patch-select": (1, 7, "", "gevent.monkey.patch_select()", "",
+    "patch-select": (1, 7, "", "from gevent import monkey; monkey.patch_select()", "",
         "Called after your imports, this gives the wait to the loop. Threads stay threads."),
     "patch-everything": (1, 7, "", "%(patch)s", "",
         "Or %(loop)s patches everything, in the program's first line, before all other imports. "
@@ -81,7 +86,8 @@ ADVICE = {
     "asyncio": (1, 2, "", "%(line)s", "",
         "%(clients)s waited in the thread of the running %(by)s loop, %(places)s, and nothing "
         "else could run meanwhile."),
-    "psycogreen": (1, 3, "", "psycogreen.gevent.patch_psycopg()", "psycogreen",
+    "psycogreen": (1, 3, "", "import psycogreen.gevent; psycogreen.gevent.patch_psycopg()",
+        "psycogreen",
         "psycopg2 waited in C, %(places)s, and no greenlet ran meanwhile: it connects by a TLS of "
         "its own, which no patch of gevent's reaches. psycogreen has it wait where the loop sees "
         "it."),
@@ -99,6 +105,11 @@ ADVICE = {
         "The server ends each connection of %(client)s with its reply (Connection: close): "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
         "No client can keep them. If the server is yours, let it keep connections (keep-alive)."),
+    "keep-connections": (2, 14, "", "", "",
+        "%(client)s made %(connections)d connections to %(host)s for a request or two each, one "
+        "after the other: a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all). One client "
+        "or session that is kept, and whose limits keep connections, would need few. (Unless the "
+        "server ends them.)"),
     "one-connection": (3, 20, "", "%(line)s", "",
         "%(client)s made %(connections)d connections to %(host)s, which speaks HTTP/2: one would "
         "do for all that is asked at once."),
@@ -254,7 +265,14 @@ def advice_on_waits(examination):
     if blocked["by"] == "gevent" and "psycopg2" in clients:
         return [advise("psycogreen", **names)]
     line = IN_A_THREAD[blocked["by"]]
+    if blocked["by"] == "asyncio" and version_of(examination) < (3, 9):
+        line = BEFORE_TO_THREAD
     return [advise("in-a-thread" if blocked["by"] in PATCHES else "asyncio", line=line, **names)]
+
+
+def version_of(examination):
+    """Return the version of the program's Python, as (3, 13)."""
+    return tuple(int(part) for part in str(examination.python or "3.9").split(".")[:2])
 
 
 def advice_on_failures(examination):
@@ -314,17 +332,13 @@ def advice_on_others(examination, verdicts):
         first = names["at"][0][0] if names["at"] else None
         for row in counts["clients"]:
             if row["at"] and row["at"][0][0] == first:
-                names["line"] = line_of_context(line, row)
+                names["line"] = line_for_all(line, row)
         advice.append(advise("loop-loads", where=place_in(names["at"]), **names))
     if verdicts["contexts"] == ONE_FOR_EACH:
         row = max(counts["clients"], key=lambda row: row["alive"])
         names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
         names["client"] = row["client"] or "the program"
-        front = client_named(row["client"]).front
-        library = client_named(library_between(row) or front or row["client"])
-        names["line"] = line_of_context(line, row)
-        if library.takes_nothing:
-            names["line"] = "client = %s(...)  # once, for all" % library.constructor
+        names["line"] = line_for_all(line, row)
         advice.append(advise("share-contexts", **names))
     return advice
 
@@ -342,6 +356,8 @@ def advice_on_counts(examination, verdict):
     advice = list(advice_on_closings(examination))
     for row in rows:
         advice += advice_on_row(examination, row, verdict)
+    if not advice:  # which says as much
+        advice += advice_on_hosts(examination.counts)
     for host in examination.counts["http2"]:
         names = dict(host, line=client_named(host["client"]).multiplexed)
         names["client"] = host["client"] or "A client"
@@ -410,8 +426,7 @@ def advice_on_openssl(examination, rows):
 
 def advice_on_sharing(examination, rows):
     """Return the advice to share a context, where that works."""
-    python = tuple(int(part) for part in examination.python.split(".")[:2])
-    if is_injected(examination) or python < (3, 7):
+    if is_injected(examination) or version_of(examination) < (3, 7):
         return []
     if not any(row["client"] == "requests" for row in rows):
         return []
@@ -436,8 +451,11 @@ def keep_one(row):
     library = library_between(row) or (None if client.keep else row["client"])
     if library:
         maker, note = advice_to_keep(library)
-        if not client_named(library).takes_nothing:
+        if client.keep and not client_named(library).takes_nothing:
             note += " " + sentence
+        made = row["at"] and call_at(row["at"][0][0], [maker.rpartition(".")[2]] if maker else None)
+        if made and not made.startswith("client."):  # a module of that name
+            return "client = %s  # once, before the work begins" % made, note
         return ("client = %s(...)  # once" % maker if maker else line), note
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
@@ -475,8 +493,14 @@ def own_call(row):
     return call
 
 
-def line_of_context(line, row):
-    """Return the line that makes one context: the program's own call, or one like it."""
+def line_for_all(line, row):
+    """Return the line that makes one context, or one client if its library takes no context.
+
+    It is the program's own call, or one like it.
+    """
+    library = library_between(row) or client_named(row["client"]).front or row["client"]
+    if client_named(library).takes_nothing:
+        return "client = %s(...)  # once, for all" % client_named(library).constructor
     call = own_call(row) if row["client"] is None else None
     return "context = %s  # once, for all clients" % call if call else with_trust(line, row)
 
@@ -487,14 +511,16 @@ CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
 def call_at(place, names):
     """Return the text of a call of one of some functions on a line of a program, "file.py:3".
 
-    It is in one line, with its arguments; None if there is none, or it cannot be read.
+    names: of those functions; None: those of any class. The text is in one line, with its
+    arguments; None if there is none, or it cannot be read.
     """
     path, _, number = place.rpartition(":")
     lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
     text = "".join(lines)
     first = len(lines[0]) if lines else 0
     for match in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
-        if match.start() >= first or match.group().rpartition(".")[2] not in names:
+        name = match.group().rpartition(".")[2]
+        if match.start() >= first or not (name[:1].isupper() if names is None else name in names):
             continue
         depth, quote = 0, None
         for end in range(match.end(), len(text)):
@@ -545,6 +571,18 @@ def advice_on_closings(examination):
         tried = (examination.tried or {}).get("connection-close")
         saves = saves_of(tried) if tried and side == "program" else ""
         yield advise("connection-close" if side == "program" else "server-closes", saves, **names)
+
+
+def advice_on_hosts(counts):
+    """Return the advice on connections that are made anew, whatever they load."""
+    advice, of_http2 = [], [row["host"] for row in counts["http2"]]  # told as that
+    for host in counts["unkept"]:
+        if host["host"] in of_http2:
+            continue
+        share = host["connections"] / max(counts["connections"], 1)
+        names = dict(host, ms=share * counts["handshake_ms"], s=share * counts["handshake_s"])
+        advice.append(advise("keep-connections", **names))
+    return advice
 
 
 def is_made_anew(row):

@@ -63,7 +63,7 @@ class CallStack(object):
     """Tells who made a call, by the frames above it, and by the tasks of asyncio."""
 
     def __init__(self):
-        self.files = {}  # path: (whether it is a library's, whether it was installed)
+        self.files = {}  # (path, package): (whether it is a library's, whether it was installed)
         self.tasks = weakref.WeakKeyDictionary()  # task: the line of the program that made it
 
     def callers(self, frame):
@@ -93,10 +93,12 @@ class CallStack(object):
 
     def kind_of_file(self, path, package):
         """Return (whether a file is a library's, whether it was installed)."""
-        if path not in self.files:
-            library = path.startswith("<") or is_library(path) or package in BETWEEN
-            self.files[path] = library, is_package(path)
-        return self.files[path]
+        key = path, package
+        if key not in self.files:
+            is_text = path.startswith("<") and package != "__main__"  # which -c and stdin run
+            library = is_text or is_library(path) or package in BETWEEN
+            self.files[key] = library, is_package(path)
+        return self.files[key]
 
     def line_of(self, frame):
         """Return the line of the program's own code that called, or of the task that did."""

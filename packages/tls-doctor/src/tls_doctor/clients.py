@@ -62,6 +62,11 @@ class Client(Record):
         ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
         ("pool_options", dict, 'its options for a larger pool ("full"), and for more ("evicted")'),
         ("larger_pool_trial", nothing, "the name of the trial of a larger pool"),
+        (
+            "reuses",
+            bool,
+            "one of its clients that is kept uses a connection again, unless told not to",
+        ),
         ("multiplexed", str, "the line that sends all to a host over one connection of HTTP/2"),
         ("owners", nothing, "which of `Counts` has the number of its sessions or pools"),
         ("front", nothing, "the library by which programs use it"),
@@ -120,12 +125,13 @@ def advice_to_keep(library):
     """Return (how a library's client is kept or None, what is said of the context it takes)."""
     client = client_named(library)
     if client.constructor is None:
-        text = "Make one client of %s, and keep it; where it has none, see whether it takes one."
-        return None, text % library
+        text = "Make one client of %s, and keep it. If it loads anew all the same, see whether it "
+        return None, (text + "takes a context, and give it the same one each time.") % library
     text = "Make one client of %s, and keep it" % library
     if client.keyword is None:
         return client.constructor, text + " (it takes no context or client of yours)."
-    return client.constructor, text + " (it takes one of yours as %s=)." % client.keyword
+    kind = "client" if "client" in client.keyword else "context"
+    return client.constructor, text + " (it takes a %s of yours as %s=)." % (kind, client.keyword)
 
 
 def topmost(names):
@@ -179,6 +185,7 @@ KEEP_CONTEXT = ("context = ssl.create_default_context()",
 # ------------------------------------------------------------------------------- a record each
 
 register(Client("requests", packages="requests", kind=Requests, has_get=True, owners="sessions",
+    reuses=True,
     keep=("session = requests.Session()",
         "requests.get makes a Session for each call; one that is kept, for many requests to few "
         "hosts, keeps its connections, and loads once for each."),
@@ -190,6 +197,7 @@ register(Client("requests", packages="requests", kind=Requests, has_get=True, ow
     applied={"requests.adapters": keep_connections},
 ))  # fmt: skip
 register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
+    reuses=True,
     keep=("session = niquests.Session()",
         "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
     makers="Session AsyncSession",
@@ -197,6 +205,7 @@ register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
     trial=("niquests", each_niquests, kept_niquests),
 ))  # fmt: skip
 register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
+    reuses=True,
     keep=("pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())",
         "One pool that is kept keeps its connections, and with a context of your own it loads "
         "once, whatever it connects to."),
@@ -207,6 +216,7 @@ register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
     applied={"urllib3.poolmanager": one_context_of_pools},
 ))  # fmt: skip
 register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
+    reuses=True,
     constructor="httpx.Client", keyword="verify",
     keep=("client = httpx.Client()",
         "httpx.get, and each new client, loads anew; a client that is kept loads once, whatever it "
@@ -216,6 +226,7 @@ register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
     applied={"httpx._config": one_context_of_httpx},
 ))  # fmt: skip
 register(Client("httpx2", packages="httpx2 httpcore2",
+    reuses=True,
     keep=("client = httpx2.Client()",
         "Each new client loads anew; one that is kept loads once, whatever it connects to."),
     makers="Client AsyncClient", multiplexed="client = httpx2.AsyncClient(http2=True)",
@@ -224,11 +235,13 @@ register(Client("httpx2", packages="httpx2 httpcore2",
 ))  # fmt: skip
 register(Client("geventhttpclient", packages="geventhttpclient", kind=GeventHttpClient))
 register(Client("aiohttp", packages="aiohttp", kind=Aiohttp,
+    reuses=True,
     constructor="aiohttp.TCPConnector", keyword="ssl",
     keep=("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
         "One context, made once by ssl.create_default_context(), serves all sessions."),
 ))  # fmt: skip
 register(Client("botocore", packages="botocore", owners="botocores", front="boto3",
+    reuses=True,
     keep=("client = boto3.client(...)",
         "One client for all threads (it may be shared) keeps its connections, ten of them unless "
         "it is told to keep more. botocore loads once for each new one."),

@@ -267,6 +267,8 @@ class Probes(object):
             self.under_way[number] = 0
             self.begun_last[ident()] = number
             origin = self.callers(sys._getframe(2))
+            if origin["client"] not in PACKAGES.values():
+                origin["client"] = client_of_protocol(sys._getframe(2)) or origin["client"]
             wanted_from = [
                 self.connected.pop(descriptor(connection), None),
                 self.asked.pop(ident(), None),
@@ -692,6 +694,21 @@ def trust_of(name, args, kwargs):
         return os.path.realpath(str(path))
     if values.get("cadata"):
         return "data %x" % (hash(values["cadata"]) & 0xFFFFFFFF)
+    return None
+
+
+def client_of_protocol(frame):
+    """Return the client whose protocol stands on asyncio's TLS; None if there is none.
+
+    asyncio shakes hands in a turn of its own, with no frame of the client's.
+    """
+    for _ in range(6):
+        if frame is None:
+            break
+        protocol = getattr(frame.f_locals.get("self"), "_app_protocol", None)
+        if protocol is not None:
+            return PACKAGES.get(type(protocol).__module__.partition(".")[0])
+        frame = frame.f_back
     return None
 
 

@@ -3,8 +3,11 @@
 from __future__ import division, print_function
 
 from .basis import Record, nothing
+from .clients import client_named
 from .verdicts import (
+    ANEW_FROM,
     HELD_UP_IN_A_ROW_FROM_MS,
+    KEPT_FROM,
     TOO_MANY_H2_FROM,
     growth,
     is_kept,
@@ -124,6 +127,7 @@ class Counts(Record):
         ("failures", list, "[what a connection ended with, times]"),
         ("queue", nothing, "of handshakes that waited for each other, as `longest_queue` has it"),
         ("http2", list, "hosts that speak HTTP/2 and were given several connections by a process"),
+        ("unkept", list, "hosts that a client connected to again and again, one after the other"),
         ("sessions", int, "of requests, that asked by HTTPS"),
         ("pools", int, "of urllib3's that were made"),
         ("botocores", int, "clients of botocore's"),
@@ -176,6 +180,9 @@ class Tally(object):
         # By (process, context): handshakes, and spans of time in which it was loaded.
         self.handshakes, self.load_spans = {}, {}
         self.http2 = {}  # (process, client, host): connections
+        self.connected = {}  # (process, client that connected, host): its connections
+        self.connector, self.exchanges = {}, {}  # by (process, connection)
+        self.most_open = {}  # (process, client that connected): connections at once
         self.unreached, self.reached = [], False
 
     def add(self, event):
@@ -294,6 +301,8 @@ class Tally(object):
         self.total.peak = max(self.total.peak, self.under_way[pid])
         self.open[pid] = max(self.open.get(pid, 0), event.get("open", 1))
         row.open = max(row.open, event.get("open", 1))
+        key = self.connector[connection] = pid, event["who"]["client"]
+        self.most_open[key] = max(self.most_open.get(key, 0), event.get("open", 1))
         row.threads.add(event.get("thread"))
         of_row = self.shaking.setdefault((pid, id(row)), set())
         of_row.add(connection)
@@ -320,6 +329,9 @@ class Tally(object):
         of_row.discard(connection)
         self.total.handshake_ms += event.get("ms", 0)
         self.total.handshake_s += event["t"] - start
+        if event["ok"] and event.get("host"):
+            key = self.connector[connection] + (event["host"],)
+            self.connected.setdefault(key, []).append(connection)
         if event.get("alpn") == "h2" and event.get("host"):
             key = event["pid"], self.row_of_connection[connection].client, event["host"]
             self.http2[key] = self.http2.get(key, 0) + 1
@@ -340,6 +352,8 @@ class Tally(object):
         """Count what went over a connection whose begin was seen."""
         if connection_of(event) in self.row_of_connection:
             self.row_of_connection[connection_of(event)].exchanges += event["n"]
+            exchanges = self.exchanges.get(connection_of(event), 0)
+            self.exchanges[connection_of(event)] = exchanges + event["n"]
 
     def on_request(self, event):
         """Count a request, if its context is known."""
@@ -473,7 +487,7 @@ class Tally(object):
         total.context_mib = sum(growth(spans) for spans in self.memory_spans.values()) / 1024
         total.queue = longest_queue(self.handshakes, self.load_spans)
         total.open = sum(self.open.values())
-        total.http2 = self.crowded_hosts()
+        total.http2, total.unkept = self.crowded_hosts(), self.hosts_met_anew()
         total.clients = sorted(self.rows.values(), key=lambda row: (-row.loads, -row.connections))
         for tally in total.clients + [total]:
             tally.load_ms, tally.spare_ms = round(tally.load_ms, 1), round(tally.spare_ms, 1)
@@ -506,6 +520,20 @@ class Tally(object):
             {"client": client, "host": host, "connections": number}
             for number, client, host in sorted(several, key=lambda triple: -triple[0])
         ]
+
+    def hosts_met_anew(self):
+        """Return rows of {"client", "host", "connections"} of hosts that were met again and again.
+
+        By a client that can keep its connections, for a request or two each, and not beside each
+        other.
+        """
+        hosts = []
+        for (pid, client, host), connections in self.connected.items():
+            short = [each for each in connections if self.exchanges.get(each, 0) < KEPT_FROM]
+            one_by_one = len(short) >= 2 * self.most_open[pid, client]
+            if client_named(client).reuses and len(short) >= ANEW_FROM and one_by_one:
+                hosts.append({"client": client, "host": host, "connections": len(short)})
+        return sorted(hosts, key=lambda row: (-row["connections"], row["host"]))
 
 
 def context_of(event):

@@ -25,6 +25,8 @@ KEPT_FROM = 3
 KEPT_SHARE = 20
 #: Loads hold up a loop if they take this long while others wait, in all and in a row.
 HELD_UP_FROM_MS, HELD_UP_IN_A_ROW_FROM_MS = 20, 5
+#: From this many connections to one host on, one after the other, it is worth a word.
+ANEW_FROM = 10
 #: This many connections to one host that speaks HTTP/2 are too many: one would do.
 TOO_MANY_H2_FROM = 3
 #: A share that is at most this many times the limit, or as little of it, is near it.
