@@ -3888,7 +3888,7 @@ PROBED = {
 
 #: What a socket says that does not wait until it is connected.
 UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK, errno.EISCONN, 10035)
-#: A wait that is shorter harms nobody.
+#: A wait that is shorter harms nobody, unless others follow at once.
 BLOCKS_FROM_S = 0.02
 #: A context that says how it is set takes no time, unless it waits.
 ASKED_FROM_S = 0.002
@@ -3907,6 +3907,7 @@ class Probes(object):
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
         self.begun_last, self.closes = {}, {}  # by thread; by connection
+        self.short_waits = {}  # thread: (when its last wait ended, seconds that were not noted)
         self.stack = CallStack()
         self.callers = self.stack.callers
         self.collected, self.in_use, self.lock = {}, weakref.WeakKeyDictionary(), make_lock()
@@ -4292,6 +4293,8 @@ class Probes(object):
                 probes.busy.discard(thread)
                 # Of greenlets: the loop has taken no turn meanwhile.
                 stalled = loop is not None or turns == probes.turns_of_greenlets()
+                if loop is not None:
+                    waited_s = probes.in_a_row(started, waited_s)
                 if waited_s >= BLOCKS_FROM_S:
                     origin = probes.callers(sys._getframe(1))
                     if loop is not None:
@@ -4303,6 +4306,17 @@ class Probes(object):
                         probes.note("wait", s=round(waited_s, 4), stood=stalled, who=origin)
 
         self.replace(kind, name, named(wait, function))
+
+    def in_a_row(self, started, waited_s):
+        """Return how long this thread has waited by now, with what was too short to be noted.
+
+        Waits that follow each other within less than the last one's length keep the loop as one.
+        """
+        ended, short_s = self.short_waits.get(ident(), (0, 0.0))
+        if started - ended < waited_s:
+            waited_s += short_s
+        self.short_waits[ident()] = clock(), waited_s if waited_s < BLOCKS_FROM_S else 0.0
+        return waited_s
 
     def turns_of_greenlets(self):
         """Return how many turns the loop of gevent or eventlet has taken in this thread.

@@ -519,6 +519,22 @@ def test_a_wait_goes_into_a_thread_as_this_python_and_loop_have_it(python, by, l
     assert row["add"].startswith(line)
 
 
+def test_short_waits_in_a_row_are_one(monkeypatch):
+    watching, present = probes.Probes(lambda _: None), [0.0]
+    monkeypatch.setattr(probes, "clock", lambda: present[0])
+
+    def wait(after_ms, ms):
+        """Wait so long after the last one; return the milliseconds that are told."""
+        started = present[0] + after_ms / 1000
+        present[0] = started + ms / 1000
+        return round(1000 * watching.in_a_row(started, ms / 1000))
+
+    present[0] = 10.0
+    assert [wait(50, 12), wait(1, 12), wait(11, 12), wait(11, 12)] == [12, 24, 12, 24]
+    # What was noted does not count again, nor what a longer pause parts from the next.
+    assert [wait(50, 30), wait(1, 12), wait(13, 12), wait(1, 7), wait(1, 2)] == [30, 12, 12, 19, 21]
+
+
 def test_whose_protocol_stands_on_asyncios_tls_is_told():
     class Tls:
         def __init__(self, module):
