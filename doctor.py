@@ -2863,7 +2863,7 @@ def others_wait(loop):
 
     What waits is a callback, a timer that is due, or a socket (of trio, a task or a timer). Of
     a loop that does not tell: whether a socket that is watched waits, or there are other tasks
-    than one and its awaiter.
+    than the one that runs and those that await it.
     """
     try:
         if hasattr(loop, "deadlines"):
@@ -2875,8 +2875,23 @@ def others_wait(loop):
             due = bool(loop._ready) or due or bool(loop._selector.select(0))
         return due or "listening" in watched_sockets()
     except Exception:
-        all_tasks = getattr(sys.modules["asyncio"], "all_tasks", None)
-        return bool(watched_sockets()) or (bool(all_tasks) and len(all_tasks(loop)) > 2)
+        return bool(watched_sockets()) or bool(tasks_beside(loop))
+
+
+def tasks_beside(loop):
+    """Return the tasks of a loop of asyncio's that do not wait for the one that runs now."""
+    asyncio = sys.modules["asyncio"]
+    if not hasattr(asyncio, "all_tasks"):
+        return set()
+    current, tasks = asyncio.current_task(loop), asyncio.all_tasks(loop)
+    while current in tasks:
+        tasks.discard(current)
+        for task in tasks:
+            awaited = getattr(task, "_fut_waiter", None)
+            if current is awaited or current in (getattr(awaited, "_children", None) or ()):
+                current = task
+                break
+    return tasks
 
 
 def reactor_waits(reactor):
@@ -3177,6 +3192,9 @@ RESTS = (
     ("/eventlet/hubs/poll.py", "do_poll", None), ("/eventlet/hubs/epolls.py", "do_poll", None),
     ("/eventlet/hubs/poll.py", "wait", None), ("/eventlet/hubs/selects.py", "wait", None),
     ("/eventlet/hubs/hub.py", "run", None),
+    ("/trio/_core/_io_epoll.py", "get_events", None),
+    ("/trio/_core/_io_kqueue.py", "get_events", None),
+    ("/trio/_core/_io_windows.py", "get_events", None),
     ("/twisted/internet/epollreactor.py", "doPoll", None),
     ("/twisted/internet/pollreactor.py", "doPoll", None),
     ("/twisted/internet/selectreactor.py", "doSelect", None),
@@ -3239,11 +3257,11 @@ class Greenlets(object):
 
 
 class Silence(object):
-    """One turn of a loop, and what its thread did meanwhile."""
+    """One turn of a loop, or several that wait in one place, and what its thread did meanwhile."""
 
-    def __init__(self, turn, times):
+    def __init__(self, turn, place, times):
         self.turn, self.times, self.s, self.waiting, self.places = turn, times, 0.0, False, {}
-        self.last, self.pending = times, 0.0
+        self.last, self.pending, self.place, self.several = times, 0.0, place, False
 
 
 class Heartbeat(object):
@@ -3283,7 +3301,7 @@ class Heartbeat(object):
         self.look_on()
 
         def leave():
-            self.silences.pop(thread, None)
+            self.end(thread, loop)
             if previous is not None:
                 self.loops[thread] = previous
             else:
@@ -3342,17 +3360,20 @@ class Heartbeat(object):
             self.end(thread, loop)
             return
         turn, silence = loop.turn(), self.silences.get(thread)
-        if silence is None or silence.turn != turn:
+        place = frame.f_code, frame.f_lasti
+        if silence is None or (silence.turn != turn and silence.place != place):
             self.end(thread, loop)
-            self.silences[thread] = Silence(turn, self.times(thread))
+            self.silences[thread] = Silence(turn, place, self.times(thread))
             return
+        # A thread that waits in the same place again, and has not been seen to rest, goes on so.
+        silence.several = silence.several or silence.turn != turn
+        silence.turn, silence.place = turn, place
         silence.pending += step
         if self.wants_processor(thread):  # and nobody tells yet since when
             return
         silence.s, silence.pending = silence.s + silence.pending, 0.0
         silence.last = self.times(thread)
         if silence.s >= SILENT_FROM_S / 2:
-            place = frame.f_code, frame.f_lasti
             record = silence.places.get(place)
             if record is None:
                 importing = is_importing(frame)
@@ -3372,6 +3393,8 @@ class Heartbeat(object):
             return
         _, importing, origin = max(silence.places.values(), key=lambda record: record[0])
         waited_s = silence.s - used
+        if silence.several and waited_s < silence.s / 2:  # it computes in that place
+            return
         if waited_s >= SILENT_FROM_S and not importing:
             values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=origin)
             self.probes.note("silence", by=loop.name, **values)
@@ -3447,6 +3470,8 @@ def is_resting(frames):
     frames: (file, function), the innermost first.
     """
     path, name = frames[0]
+    if path == OWN_FILE and name == "run_forever":  # uvloop has no frame of its own
+        return True
     callers = [None] + [function for _, function in frames[1:2]]
     return any(
         name == function and caller in callers and path.replace("\\", "/").endswith(file)

@@ -251,6 +251,68 @@ def test_who_waits_by_a_selector_of_its_own_does_not_rest(site, tmp_path):
             assert "asyncio" in ids(report)
 
 
+#: A driver that waits in C, for some milliseconds each time; and what computes in one place.
+SHORT = """
+import asyncio, json, select, time
+text = json.dumps([{"number": str(number)} for number in range(8000)])
+def wait(): select.select([], [], [], 0.012)
+async def beats():
+    while True: await asyncio.sleep(0.005)
+async def main():
+    beat = asyncio.ensure_future(beats())
+    for _ in range(80):
+        CALL
+        await asyncio.sleep(0.001)
+    beat.cancel()
+LOOP
+"""
+SHORT_LOOPS = {
+    "asyncio": "asyncio.run(main())",
+    "uvloop": "import uvloop; uvloop.run(main())",
+    "trio": """
+import trio
+async def tick():
+    while True: await trio.sleep(0.005)
+async def work():
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tick)
+        for _ in range(80):
+            CALL
+            await trio.sleep(0.001)
+        nursery.cancel_scope.cancel()
+trio.run(work)
+""",
+}
+
+
+@pytest.mark.parametrize("loop", SHORT_LOOPS)
+def test_waits_of_some_milliseconds_that_follow_each_other_are_heard(loop, site, tmp_path, python):
+    """Each in a turn of its own. What computes, as long, is no wait."""
+    for call, is_ill in (("wait()", True), ("json.loads(text)", False)):
+        text = SHORT.replace("LOOP", SHORT_LOOPS[loop]).replace("CALL", call)
+        report = tried(text, site, tmp_path, python)
+        silent = report["counts"]["silent"]
+        assert (silent["waiting_s"] >= 0.3) == is_ill, call
+        assert (judged(report)[0] == "blocked") == is_ill
+        assert report["counts"]["heartbeats"] == ["trio" if loop == "trio" else "asyncio"]
+
+
+def test_a_loop_that_idles_waits_for_nobody(site, tmp_path, python):
+    """With a timer and a socket that serves, so that others could come."""
+    for loop in ("asyncio.run", "uvloop.run"):
+        text = """
+import asyncio, uvloop, httpx
+async def main():
+    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+    async with httpx.AsyncClient() as client:
+        for _ in range(3): (await client.get(SITE + "/0.3")).raise_for_status()
+    server.close()
+"""
+        report = tried(text + f"{loop}(main())", site, tmp_path, python)
+        assert judged(report) == ("free", "not repeated", 0), loop
+        assert report["counts"]["silent"]["waiting_s"] == 0
+
+
 APPLIED_TO_ASK = "await asyncio.to_thread(ask)"
 
 REACTOR = """

@@ -1,6 +1,7 @@
 """What the doctor counts and concludes, from events that are written down here: nothing runs."""
 
 import ast
+import asyncio
 import inspect
 import os
 import pathlib
@@ -1110,6 +1111,91 @@ def test_a_loop_is_free_beside_tls_of_its_own_only_where_its_heartbeat_was_heard
 )
 def test_a_loop_rests_where_it_waits_for_its_own_sockets(frames, rests):
     assert heartbeat.is_resting(frames) is rests
+
+
+class Watched:
+    """A loop and its heartbeat, a look each 10 ms; what was noted of it."""
+
+    def __init__(self, monkeypatch):
+        self.noted, self.turn_now, self.used_s, self.passed_s = [], 0, 0.0, 0.0
+        note = lambda _, **values: self.noted.append(values)  # noqa: E731
+        stack = types.SimpleNamespace(active=True, note=note, callers=lambda _: PROGRAM)
+        self.beats = heartbeat.Heartbeat(stack)
+        self.beats.wants_processor = lambda _: False
+        self.beats.times = lambda _: (self.used_s, 0.0, self.used_s)
+        self.loop = types.SimpleNamespace(name="asyncio", waits=lambda: True)
+        self.loop.turn = lambda: self.turn_now
+        self.frames = {}
+        frames = types.SimpleNamespace(_current_frames=lambda: self.frames)
+        monkeypatch.setattr(heartbeat, "sys", frames)
+
+    def look(self, turn, place, used_s=0.0):
+        path = "/lib/selectors.py" if place == "select" else "program.py"
+        code = compile("", path, "exec").replace(co_name=place)
+        turn_of_loop = compile("", "/lib/asyncio/base_events.py", "exec").replace(
+            co_name="_run_once"
+        )
+        back = types.SimpleNamespace(f_code=turn_of_loop, f_back=None)
+        self.frames[1] = types.SimpleNamespace(f_code=code, f_lasti=7, f_back=back)
+        self.turn_now = turn
+        self.used_s += used_s
+        self.beats.see(1, self.loop, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("looks", "silences_ms"),
+    [
+        ([(1, "ask")] * 9, [80]),
+        ([(1, "ask")] * 5, []),  # too short: 40 ms
+        ([(1, "ask"), (1, "answer")] * 5, [90]),  # one turn, whatever it does
+        ([(turn, "ask") for turn in range(9)], [80]),  # in that place again, turn by turn
+        ([(turn, f"ask {turn}") for turn in range(9)], []),
+        ([(turn, "select" if turn % 4 == 3 else "ask") for turn in range(16)], []),  # it rests
+        ([(turn, "ask", 0.006) for turn in range(20)], []),  # it computes there
+        ([(turn, "ask", 0.004) for turn in range(20)], [114]),
+        ([(1, "ask", 0.004) for _ in range(20)], [114]),
+        ([(1, "ask", 0.006) for _ in range(20)], [76]),  # in one turn it waits nevertheless
+    ],
+)
+def test_a_silence_is_a_turn_or_several_that_wait_in_one_place(looks, silences_ms, monkeypatch):
+    watched = Watched(monkeypatch)
+    for look in looks:
+        watched.look(*look)
+    watched.beats.end(1, watched.loop)
+    assert [round(1000 * noted["s"]) for noted in watched.noted] == silences_ms
+    assert all(noted["waiting"] and noted["who"] == PROGRAM for noted in watched.noted)
+
+
+def test_a_silence_that_goes_on_to_the_end_of_its_loop_is_noted(monkeypatch):
+    watched = Watched(monkeypatch)
+    watched.beats.begin = lambda *_: None
+    watched.beats.ident = lambda: 1
+    leave = watched.beats.watch(watched.loop)
+    for _ in range(9):
+        watched.look(1, "ask")
+    assert [each for each in watched.noted if "s" in each] == []
+    leave()
+    assert [each["s"] for each in watched.noted if "s" in each] == [0.08]
+
+
+def test_tasks_that_do_not_wait_for_the_one_that_runs_are_beside_it():
+    told = {}
+
+    async def run(name):
+        await asyncio.sleep(0)
+        told[name] = len(state.tasks_beside(asyncio.get_running_loop()))
+
+    async def alone():
+        await run("alone")
+        await asyncio.create_task(run("awaited"))
+        await asyncio.gather(run("gathered"))
+        other = asyncio.create_task(asyncio.sleep(60))
+        await asyncio.create_task(run("beside another"))
+        other.cancel()
+        await asyncio.gather(run("two"), asyncio.sleep(0.01))
+
+    asyncio.run(alone())
+    assert told == {"alone": 0, "awaited": 0, "gathered": 0, "beside another": 1, "two": 1}
 
 
 def test_a_reactor_is_waited_for_by_calls_that_are_due_and_by_other_threads(monkeypatch):

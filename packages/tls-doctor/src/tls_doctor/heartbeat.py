@@ -7,7 +7,7 @@ import sys
 import time
 import weakref
 
-from .basis import BEAT_S, clock
+from .basis import BEAT_S, OWN_FILE, clock
 
 #: As they are before anybody patches.
 sleep = time.sleep
@@ -27,6 +27,9 @@ RESTS = (
     ("/eventlet/hubs/poll.py", "do_poll", None), ("/eventlet/hubs/epolls.py", "do_poll", None),
     ("/eventlet/hubs/poll.py", "wait", None), ("/eventlet/hubs/selects.py", "wait", None),
     ("/eventlet/hubs/hub.py", "run", None),
+    ("/trio/_core/_io_epoll.py", "get_events", None),
+    ("/trio/_core/_io_kqueue.py", "get_events", None),
+    ("/trio/_core/_io_windows.py", "get_events", None),
     ("/twisted/internet/epollreactor.py", "doPoll", None),
     ("/twisted/internet/pollreactor.py", "doPoll", None),
     ("/twisted/internet/selectreactor.py", "doSelect", None),
@@ -89,11 +92,11 @@ class Greenlets(object):
 
 
 class Silence(object):
-    """One turn of a loop, and what its thread did meanwhile."""
+    """One turn of a loop, or several that wait in one place, and what its thread did meanwhile."""
 
-    def __init__(self, turn, times):
+    def __init__(self, turn, place, times):
         self.turn, self.times, self.s, self.waiting, self.places = turn, times, 0.0, False, {}
-        self.last, self.pending = times, 0.0
+        self.last, self.pending, self.place, self.several = times, 0.0, place, False
 
 
 class Heartbeat(object):
@@ -133,7 +136,7 @@ class Heartbeat(object):
         self.look_on()
 
         def leave():
-            self.silences.pop(thread, None)
+            self.end(thread, loop)
             if previous is not None:
                 self.loops[thread] = previous
             else:
@@ -192,17 +195,20 @@ class Heartbeat(object):
             self.end(thread, loop)
             return
         turn, silence = loop.turn(), self.silences.get(thread)
-        if silence is None or silence.turn != turn:
+        place = frame.f_code, frame.f_lasti
+        if silence is None or (silence.turn != turn and silence.place != place):
             self.end(thread, loop)
-            self.silences[thread] = Silence(turn, self.times(thread))
+            self.silences[thread] = Silence(turn, place, self.times(thread))
             return
+        # A thread that waits in the same place again, and has not been seen to rest, goes on so.
+        silence.several = silence.several or silence.turn != turn
+        silence.turn, silence.place = turn, place
         silence.pending += step
         if self.wants_processor(thread):  # and nobody tells yet since when
             return
         silence.s, silence.pending = silence.s + silence.pending, 0.0
         silence.last = self.times(thread)
         if silence.s >= SILENT_FROM_S / 2:
-            place = frame.f_code, frame.f_lasti
             record = silence.places.get(place)
             if record is None:
                 importing = is_importing(frame)
@@ -222,6 +228,8 @@ class Heartbeat(object):
             return
         _, importing, origin = max(silence.places.values(), key=lambda record: record[0])
         waited_s = silence.s - used
+        if silence.several and waited_s < silence.s / 2:  # it computes in that place
+            return
         if waited_s >= SILENT_FROM_S and not importing:
             values = dict(s=round(waited_s, 4), waiting=silence.waiting, who=origin)
             self.probes.note("silence", by=loop.name, **values)
@@ -297,6 +305,8 @@ def is_resting(frames):
     frames: (file, function), the innermost first.
     """
     path, name = frames[0]
+    if path == OWN_FILE and name == "run_forever":  # uvloop has no frame of its own
+        return True
     callers = [None] + [function for _, function in frames[1:2]]
     return any(
         name == function and caller in callers and path.replace("\\", "/").endswith(file)

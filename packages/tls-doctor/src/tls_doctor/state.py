@@ -53,7 +53,7 @@ def others_wait(loop):
 
     What waits is a callback, a timer that is due, or a socket (of trio, a task or a timer). Of
     a loop that does not tell: whether a socket that is watched waits, or there are other tasks
-    than one and its awaiter.
+    than the one that runs and those that await it.
     """
     try:
         if hasattr(loop, "deadlines"):
@@ -65,8 +65,23 @@ def others_wait(loop):
             due = bool(loop._ready) or due or bool(loop._selector.select(0))
         return due or "listening" in watched_sockets()
     except Exception:
-        all_tasks = getattr(sys.modules["asyncio"], "all_tasks", None)
-        return bool(watched_sockets()) or (bool(all_tasks) and len(all_tasks(loop)) > 2)
+        return bool(watched_sockets()) or bool(tasks_beside(loop))
+
+
+def tasks_beside(loop):
+    """Return the tasks of a loop of asyncio's that do not wait for the one that runs now."""
+    asyncio = sys.modules["asyncio"]
+    if not hasattr(asyncio, "all_tasks"):
+        return set()
+    current, tasks = asyncio.current_task(loop), asyncio.all_tasks(loop)
+    while current in tasks:
+        tasks.discard(current)
+        for task in tasks:
+            awaited = getattr(task, "_fut_waiter", None)
+            if current is awaited or current in (getattr(awaited, "_children", None) or ()):
+                current = task
+                break
+    return tasks
 
 
 def reactor_waits(reactor):
