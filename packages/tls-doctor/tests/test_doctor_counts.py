@@ -650,6 +650,7 @@ def to_one_host(number, who=HTTPX, first=1, exchanges=1, open_=1, pid=1, host="o
         (to_one_host(10), 10),
         (to_one_host(9), 0),
         (to_one_host(10, exchanges=2), 10),
+        (to_one_host(10, exchanges=0), 0),  # nobody tells
         (to_one_host(10, exchanges=3), 0),  # those are kept
         (to_one_host(10, exchanges=3) + to_one_host(12, first=11), 12),
         (to_one_host(10, open_=5), 10),
