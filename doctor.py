@@ -2320,7 +2320,7 @@ class LoopLoads(Record):
 
     FIELDS = (
         ("loads", int, "how many"),
-        ("spare", int, "of these, not needed"),
+        ("spare", int, "of these, not needed, and of a client that could do without"),
         ("waiting", int, "of these, while others waited"),
         ("ms", int, "milliseconds of CPU of all"),
         ("held_ms", int, "of those while others waited"),
@@ -2342,6 +2342,7 @@ class ClientRow(Record):
         ("needed", int, "one load for each process and set of certificates"),
         ("load_ms", int, "milliseconds of CPU of all loads"),
         ("spare_ms", int, "of those that were not needed"),
+        ("spare_on_loop", int, "of those that were not needed, under a running loop"),
         ("connections", int, "connections whose handshake began"),
         ("http", lambda: True, "the doctor knows the client of all of these"),
         ("requests", nothing, "requests; None: nobody tells"),
@@ -2520,6 +2521,7 @@ class Tally(object):
         self.load_spans.setdefault(context, []).append((event["since"], event["t"]))
         if event["loop"]:
             self.count_loop_load(event, is_spare)
+            row.spare_on_loop += is_spare
         self.known_loads.add(key)
         row.awaits += bool(event["who"].get("awaits"))
         note_place(row.at, event["who"]["at"])
@@ -2768,6 +2770,8 @@ class Tally(object):
         for row in total.clients:
             row.threads, row.closers = len(row.threads), len(row.closers)
             row.kept = is_kept(row.as_dict(), sums)
+            if row.kept and client_named(row.client).takes_nothing:
+                total.on_loop.spare -= row.spare_on_loop  # each of its connections has to load
         self.count_shares()
         return total.as_dict()
 

@@ -814,6 +814,22 @@ def test_a_loop_is_held_up_by_two_loads_too_many_while_others_wait(
     assert verdict_on_loop({"on_loop": on_loop, "under_loop": under_loop}) == verdict
 
 
+@pytest.mark.parametrize(
+    ("client", "exchanges", "verdict"),
+    [
+        ("redis", 9, FREE),  # its client is kept, and takes no context
+        ("redis", 1, HELD_UP),  # a client for each command
+        ("httpx", 9, HELD_UP),  # it could have had one
+    ],
+)
+def test_what_a_kept_client_has_to_load_holds_up_nobody(client, exchanges, verdict):
+    who = dict(PROGRAM, client=client, through=client)
+    events = repeated(4, who, ms=30, loop=True, waiting=True, t=0.03)
+    for h in range(1, 5):
+        events += [event("exchange", h=h, n=exchanges)]
+    assert verdict_on_loop(count_events(events)) == verdict
+
+
 def test_blocks_of_a_loop_count_for_those_who_waited():
     def block(s, waiting):
         return event("block", s=s, waiting=waiting, who=REQUESTS, by="trio")
