@@ -2804,7 +2804,7 @@ class Tally(object):
         hosts = []
         for (pid, client, host), connections in self.connected.items():
             # Of those without one nobody tells: Python 2.7's, say, and gevent's.
-            short = [each for each in connections if 0 < self.exchanges.get(each, 0) < KEPT_FROM]
+            short = [key for key in connections if 0 < self.exchanges.get(key, 0) < KEPT_FROM]
             one_by_one = len(short) >= 2 * self.most_open[pid, client]
             if client_named(client).reuses and len(short) >= ANEW_FROM and one_by_one:
                 hosts.append({"client": client, "host": host, "connections": len(short)})
@@ -3465,7 +3465,7 @@ def used_between(start, end):
 
 def innermost(frame):
     """Return the innermost two frames of a stack, as `is_resting` takes them."""
-    codes = [each.f_code for each in (frame, frame.f_back) if each is not None]
+    codes = [level.f_code for level in (frame, frame.f_back) if level is not None]
     return [(code.co_filename, code.co_name) for code in codes]
 
 
@@ -3775,7 +3775,7 @@ def probe_twisted(probes, module):
     """Watch Twisted's reactor while it runs, unless asyncio runs it: that is watched as such."""
     kind = module.ReactorBase
     [owner] = [
-        each for each in vars(module).values() if "mainLoop" in getattr(each, "__dict__", ())
+        member for member in vars(module).values() if "mainLoop" in getattr(member, "__dict__", ())
     ]
     run, take_turn = owner.mainLoop, kind.runUntilCurrent
 
@@ -4779,8 +4779,8 @@ ADVICE = {
     "keep-connections": (2, 14, "", "", "",
         "%(client)s made %(connections)d connections to %(host)s for a request or two each, one "
         "after the other: a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all). One client "
-        "or session that is kept, and whose limits keep connections, would need few. (Unless the "
-        "server ends them.)"),
+        "or session that is kept would need few, if its limits keep connections and its headers do "
+        "not say Connection: close. (Unless the server ends them.)"),
     "one-connection": (3, 20, "", "%(line)s", "",
         "%(client)s made %(connections)d connections to %(host)s, which speaks HTTP/2: one would "
         "do for all that is asked at once."),

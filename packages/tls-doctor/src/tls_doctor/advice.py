@@ -108,8 +108,8 @@ ADVICE = {
     "keep-connections": (2, 14, "", "", "",
         "%(client)s made %(connections)d connections to %(host)s for a request or two each, one "
         "after the other: a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all). One client "
-        "or session that is kept, and whose limits keep connections, would need few. (Unless the "
-        "server ends them.)"),
+        "or session that is kept would need few, if its limits keep connections and its headers do "
+        "not say Connection: close. (Unless the server ends them.)"),
     "one-connection": (3, 20, "", "%(line)s", "",
         "%(client)s made %(connections)d connections to %(host)s, which speaks HTTP/2: one would "
         "do for all that is asked at once."),

@@ -295,7 +295,7 @@ def used_between(start, end):
 
 def innermost(frame):
     """Return the innermost two frames of a stack, as `is_resting` takes them."""
-    codes = [each.f_code for each in (frame, frame.f_back) if each is not None]
+    codes = [level.f_code for level in (frame, frame.f_back) if level is not None]
     return [(code.co_filename, code.co_name) for code in codes]
 
 

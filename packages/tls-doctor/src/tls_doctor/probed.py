@@ -191,7 +191,7 @@ def probe_twisted(probes, module):
     """Watch Twisted's reactor while it runs, unless asyncio runs it: that is watched as such."""
     kind = module.ReactorBase
     [owner] = [
-        each for each in vars(module).values() if "mainLoop" in getattr(each, "__dict__", ())
+        member for member in vars(module).values() if "mainLoop" in getattr(member, "__dict__", ())
     ]
     run, take_turn = owner.mainLoop, kind.runUntilCurrent
 

@@ -534,7 +534,7 @@ class Tally(object):
         hosts = []
         for (pid, client, host), connections in self.connected.items():
             # Of those without one nobody tells: Python 2.7's, say, and gevent's.
-            short = [each for each in connections if 0 < self.exchanges.get(each, 0) < KEPT_FROM]
+            short = [key for key in connections if 0 < self.exchanges.get(key, 0) < KEPT_FROM]
             one_by_one = len(short) >= 2 * self.most_open[pid, client]
             if client_named(client).reuses and len(short) >= ANEW_FROM and one_by_one:
                 hosts.append({"client": client, "host": host, "connections": len(short)})
