@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import go_httpbin
 import pytest
+import requests
 from here import alive, eventually, last_words, needs, run
 
 from casebook import places
@@ -165,6 +166,24 @@ def test_a_refusal_says_why(lab, method, path, status, detail):
     assert content["detail"].startswith(detail)
     assert headers["content-type"] == "application/json; charset=utf-8"
     assert status != 405 or f", {headers['allow']} is" in detail.lower()
+
+
+@needs("curl")
+@pytest.mark.parametrize("path", ["/get", "/nothing"])
+def test_a_reply_that_ends_its_connection_says_so(lab, path):
+    _, ending, _ = curl(lab, path, "-H", "Connection: close")
+    _, keeping, _ = curl(lab, path)
+    assert ending["connection"] == "close"
+    assert "connection" not in keeping
+
+
+def test_no_pool_sends_a_request_into_the_end_of_a_connection(lab):
+    """Without that header a pool keeps the connection; a tenth of what it asks next is lost."""
+    with requests.Session() as session:
+        session.headers["Connection"] = "close"
+        for page in range(100):
+            assert session.get(f"{lab.url}/get?page={page}", verify=str(lab.ca_file)).ok
+    assert counted(lab) == (100, 100, 100, 1)
 
 
 @needs("curl")
