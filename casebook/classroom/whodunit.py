@@ -356,8 +356,11 @@ def answer(folder: Path, culprit: str, evidence: list[str]) -> str:
     """Write a student's answer.
 
     Returns what it has and which kinds of runs it still lacks, without a word on whether it is
-    right. Raises UsageError for an unknown culprit, or a run that is not in her folder.
+    right. Raises UsageError for an unknown culprit, a run that is not in her folder, or a folder
+    that is none.
     """
+    if not (folder / "case.json").is_file():
+        raise UsageError(f"{folder} is no folder of a whodunit: case.json is missing")
     if culprit not in CULPRITS:
         raise UsageError(f"there is no culprit {culprit!r}; choose one of: {', '.join(CULPRITS)}")
     if len(evidence) > MOST_RUNS:

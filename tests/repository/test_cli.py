@@ -88,6 +88,33 @@ def test_what_cannot_be_measured_ends_with_one_clear_line(arguments, status, why
     assert out == "" and why in error.splitlines()[-1] and "Traceback" not in error
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("whodunit", "new", "--seed", "a", "--into", "FILE/class"),
+        ("whodunit", "answer", "NOWHERE", "--culprit", "lock"),
+        ("whodunit", "run", "NOWHERE", "pages"),
+        ("course", "--exercises", "FILE/copy"),
+        ("laptops", "NOWHERE/class.tar.gz"),
+        ("machine", "compare", str(next(places.DATA.rglob("*.xz"))), "--page", "NOWHERE/a.html"),
+    ],
+)
+def test_a_file_that_is_named_and_cannot_be_had_is_one_line(arguments, tmp_path, capsys):
+    (tmp_path / "FILE").touch()
+    named = [
+        str(tmp_path / part) if part.startswith(("FILE", "NOWHERE")) else part for part in arguments
+    ]
+    assert cli.main(named) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("casebook: ") and str(tmp_path) in line
+
+
+def test_a_file_that_nobody_named_keeps_its_traceback(monkeypatch, tmp_path):
+    monkeypatch.setattr(cli.whodunit, "write_case", lambda _: open("/nowhere/of/ours"))
+    with pytest.raises(FileNotFoundError):
+        cli.main(["whodunit", "new", "--seed", "a", "--into", str(tmp_path)])
+
+
 def test_a_server_with_an_unknown_certificate_is_an_error_and_no_timing():
     with server.start(scheme="https") as other:
         done = casebook("measure", "stage-1-today", "--n", "2", "--url", other.url, "--json")

@@ -27,8 +27,8 @@ _OVER = {"right": "https", "plain": "http"}
 _OTHERS = {"free": "import grequests", "broken": "import requests\nimport grequests"}
 #: How many pages the larger concurrent run may have.
 _SOME = range(11, 21)
-#: The serial run that is over sooner than many a concurrent one: which part, n, delay_s.
-QUICK = ("all", 3, 0.05)
+#: The pages of the serial run that is over sooner than many a concurrent one, and their delay_s.
+QUICK = (3, 0.05)
 #: The sites that show whether a mend still verifies: one is accepted, the others are refused.
 _SHOWING = ("right", "stranger", "expired")
 #: What `verdict` is shown of a run.
@@ -64,7 +64,7 @@ def record(bench: Bench) -> None:
     with World() as world:
         for n in _SOME:
             _own_run(bench, world, "free", n)
-        _own_run(bench, world, *QUICK)
+        _own_run(bench, world, "all", *QUICK)
         _own_run(bench, world, "free", 4, 1.0)
         for part in ("all", "broken", f"before {_find_blocker(bench, world)['name']}"):
             _own_run(bench, world, part, 5 if part == "broken" else 10)
@@ -88,11 +88,10 @@ def _observe(
     *jobs: dict[str, Any],
     program: Path,
     file: Path | None = None,
-    patience_s: float = FOR_COMPANY_S,
 ) -> tuple[dict[str, Any], room.Outcome]:
     """Fetch pages with grequests after `jobs`.
 
-    patience_s: how long the first page waits for a second request (Site.reset). Returns the run, as `verdict` gets it, and its outcome.
+    Returns the run, as `verdict` gets it, and its outcome.
     """
     requests, site = _requests(world, n, delay_s, kind), world.site(kind)
     fetch = {
@@ -101,7 +100,7 @@ def _observe(
         "asks": requests,
         "verify": str(world.bundle),
     }
-    site.reset(patience_s)
+    site.reset(0.0 if (n, delay_s) == QUICK else FOR_COMPANY_S)
     outcome = room.run(STACK, file, [*jobs, fetch], room.Setting(countable=False, program=program))
     counts, answer = site.counts(), outcome.answers[-1]
     # A submission that also asks for more may have two in hand at a time and still be serial.
@@ -131,9 +130,7 @@ def _own_run(
     parameters = {"what": part, "n": n, "delay_s": delay_s, "over": _OVER[kind]}
 
     def measure() -> dict[str, Any]:
-        patience_s = 0.0 if (part, n, delay_s) == QUICK else FOR_COMPANY_S
-        program = _program(world, part)
-        return _observe(world, n, delay_s, kind, program=program, patience_s=patience_s)[0]
+        return _observe(world, n, delay_s, kind, program=_program(world, part))[0]
 
     return bench.answer([STACK], parameters | {"program": _program_is()}, measure, _as_run)
 
@@ -254,7 +251,7 @@ def _grade_verdicts(
 ) -> None:
     examples = [
         *runs,
-        _own_run(bench, world, *QUICK),
+        _own_run(bench, world, "all", *QUICK),
         _own_run(bench, world, "free", 4, 1.0),
         _own_run(bench, world, "free", secrets.choice(_SOME)),
         _own_run(bench, world, "broken", 5),
