@@ -377,7 +377,7 @@ def answer(folder: Path, culprit: str, evidence: list[str]) -> str:
     proof = words.join(run.kind for run in runs) or "no run"
     kinds = {shows.partition(":")[0] for shows in _SHOWN_BY[culprit]}
     lacks = sorted(kinds - {run.kind for run in runs})
-    needs = f"such an answer needs {len(kinds)} {words.of_number(len(kinds), 'kinds')} of runs"
+    needs = f"such an answer needs {len(kinds)} {words.of_number(len(kinds), 'kinds')} of run"
     rest = f"still missing: {words.join(lacks)}" if lacks else "all are there"
     return f"{path}: {culprit}, with {proof}; {needs}; {rest}. Whether it is right, the marks say."
 
