@@ -226,9 +226,9 @@ def test_loads_are_spread_over_the_pages_of_a_job():
     assert list(capacity.loads_ms(runs, 20)) == [0.4, 0]
     cured = {"cured": True, "loads": 2, "pages": 100, "size": 10, "workers": 2, "threads": 1}
     # 1 + 10 / 10 for a page, 0.4 of loads, and two seconds of 2 * 35 + 40 ms for a hundred pages.
-    assert capacity.said_ms(COSTS, cured, took_s=2) == pytest.approx(2 + 0.4 + 2.2)
+    assert capacity.predicted_cpu_ms(COSTS, cured, took_s=2) == pytest.approx(2 + 0.4 + 2.2)
     stock = cured | {"cured": False, "loads": 10}
-    assert capacity.said_ms(COSTS, stock, took_s=2) == pytest.approx(4 + 2.2)
+    assert capacity.predicted_cpu_ms(COSTS, stock, took_s=2) == pytest.approx(4 + 2.2)
 
 
 def test_the_memory_of_the_model_is_that_of_the_largest_worker_of_all_jobs():
@@ -249,7 +249,7 @@ def test_the_memory_of_the_model_is_that_of_the_largest_worker_of_all_jobs():
         "job": list(capacity.WAITS), "repeat": 1, "workers": 2, "pages": [32, 2, 32],
         "wall_s": [0.3, 2.0, 2.3], "loads": 0, "cpu_ms": 1.0, "engine_cpu_ms": 1.0,
     })  # fmt: skip
-    found = capacity.fitted(curve, pages, waits)
+    found = capacity.fit_costs(curve, pages, waits)
     assert found.memory_mib == 170
     # Medians: one round in three that is far off moves nothing.
     assert (found.page_ms, found.task_ms, found.engine_task_ms) == pytest.approx((1, 8, 4))

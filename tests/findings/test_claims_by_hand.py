@@ -91,7 +91,7 @@ def test_two_attempts_are_both_told():
 
 def frame(*sources: str) -> pd.DataFrame:
     rows = enumerate(zip(sources, ("k", None, "", "k"), strict=False))
-    return claims.behind(pd.DataFrame([
+    return claims.runs_frame(pd.DataFrame([
         {"source": source, "stack": f"s{n % 2}", "wall_s": 3.0 + n, "key": key}
         for n, (source, key) in rows
     ]))  # fmt: skip
@@ -108,12 +108,12 @@ def test_what_is_said_of_the_runs_behind():
     }  # fmt: skip
     recorded = claims._of_runs("x", frame("reference", "reference"), "", "wall_s")
     assert (recorded["source"], recorded["live"]) == ("reference", False)
-    nothing = claims._of_runs("x", claims.behind(None), "", "wall_s")
+    nothing = claims._of_runs("x", claims.runs_frame(None), "", "wall_s")
     assert (nothing["source"], nothing["live"], nothing["keys"]) == ("live", True, [])
 
 
 def test_in_the_book_of_a_machine_file_nothing_is_live(monkeypatch):
-    monkeypatch.setattr(words, "is_of_file", lambda: True)
+    monkeypatch.setattr(words, "is_from_machine_file", lambda: True)
     its = claims._of_runs("x", frame("live"), "", "wall_s")
     assert (its["source"], its["live"]) == ("reference", False)
 

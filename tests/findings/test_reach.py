@@ -152,6 +152,9 @@ def test_what_runs_were_measured_on_is_said_by_their_columns() -> None:
         "client": ["httpx", "bare-h2", None], "latency_ms": [4, 35, 35], "congestion": "reno",
         "openssl": "", "wall_s": 1.0, "n": range(3),
     })  # fmt: skip
-    assert reach.on(runs) == "client httpx, bare-h2; latency_ms 4, 35; congestion reno"
+    assert reach.conditions_of(runs) == "client httpx, bare-h2; latency_ms 4, 35; congestion reno"
     many = pd.DataFrame({"latency_ms": range(9)})
-    assert reach.on(many) == "latency_ms 9 kinds" and reach.on(pd.DataFrame()) == ""
+    assert (
+        reach.conditions_of(many) == "latency_ms 9 kinds"
+        and reach.conditions_of(pd.DataFrame()) == ""
+    )

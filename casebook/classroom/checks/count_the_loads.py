@@ -13,7 +13,7 @@ from typing import Any
 
 from casebook import words
 from casebook.classroom import opens, prediction, room
-from casebook.classroom.grade_report import Report, of_machine, picked
+from casebook.classroom.grade_report import Report, machine_note, picked
 from casebook.classroom.grader_runs import Bench
 from casebook.classroom.witness import FOR_COMPANY_S, World
 
@@ -292,7 +292,7 @@ def _grade_explanation(
         report.notes.append(
             f"Row {letter}: {row['what']}: "
             + ", ".join(_count_in_words(row[noun], noun) for noun in NOUNS)
-            + of_machine(row["machine"])
+            + machine_note(row["machine"])
         )
     candidates = ("threads", "requests", "connections")
     truth = [noun for noun in candidates if all(row[noun] == row["loads"] for row in rows.values())]

@@ -9,7 +9,7 @@ from typing import Any
 from casebook import places
 from casebook.cases.fetching import analysis
 from casebook.classroom import prediction, room
-from casebook.classroom.grade_report import Report, of_machine, picked
+from casebook.classroom.grade_report import Report, machine_note, picked
 from casebook.classroom.grader_runs import Bench
 from casebook.classroom.witness import FOR_COMPANY_S, World
 from casebook.errors import RunFailed
@@ -366,7 +366,7 @@ def _grade_explanation(
     for letter, (label, run) in rows.items():
         report.notes.append(
             f"Row {letter}: {label}, {run['n']} pages over {run['over']}: at most "
-            f"{run['peak_in_flight']} in hand, {verdict_on(run)}{of_machine(run['machine'])}"
+            f"{run['peak_in_flight']} in hand, {verdict_on(run)}{machine_note(run['machine'])}"
         )
     letters = sorted(picked(choice))
     right = False
