@@ -320,6 +320,20 @@ def test_only_findings_of_several_machines_are_counted():
     )
 
 
+def test_where_nothing_can_be_told_there_is_no_verdict():
+    """A single request, or no delay to speak of, is serial and concurrent alike."""
+    rows = [
+        ("told", 1, 1.0, "between"), ("told", 10, 1.0, "serial"),
+        ("one request", 1, 1.0, "between"), ("short", 10, 0.04, "between"),
+        ("just long enough", 2, 0.05, "concurrent"),
+    ]  # fmt: skip
+    runs = pd.DataFrame(rows, columns=["stack", "n", "delay_s", "verdict"])
+    runs = runs.assign(client="grequests", scheme="https", effective_concurrency=1.0)
+    assert {way[0]: verdict for way, verdict in side_by_side._verdicts(runs).items()} == {
+        "told": "serial", "just long enough": "concurrent"
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("unit_ms", "is_unsteady"),
     [([1.0, 1.2, 1.5], True), ([1.0, 1.2, 1.49], False), ([0, 1, 2], False), ([1, 2], False),
