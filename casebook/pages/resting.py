@@ -217,15 +217,18 @@ class MarkSentences(SphinxTransform):
             marked += _inline(" ".join(instead))
         else:
             marked += [nodes.strong("", f"{MARKS[gravest][0]}:"), nodes.Text(" "), *sentence]
-        figures: dict[str, Finding] = {}  # two findings may lack the same thing: said once
+        figures: dict[tuple[str, str], Finding] = {}  # two may lack the same thing: said once
         for finding in failed:
             figure = finding.figure(is_known=finding.id in self.told_ids)
             self.told_ids.add(finding.id)
-            if instead or finding.outcome != gravest:
-                figure = f"{MARKS[finding.outcome][1]}: {figure}"
-            figures.setdefault(figure, finding)
-        for figure, finding in figures.items():
-            link = self._reference(finding, *_inline(figure))
+            is_told = not instead and finding.outcome == gravest
+            figures.setdefault(("" if is_told else MARKS[finding.outcome][1], figure), finding)
+        for (mark, figure), finding in figures.items():
+            texts = _inline(figure)
+            if mark:  # which is enough for a reader; the figure is for checking
+                texts = [nodes.Text(mark), nodes.inline("", "", nodes.Text(": "), *texts)]
+                texts[1]["classes"].append("cb-measured")
+            link = self._reference(finding, *texts)
             parts = [nodes.Text(" ("), link, nodes.Text(")")]
             marked += nodes.inline("", "", *parts, classes=["cb-why"])
         return [marked]

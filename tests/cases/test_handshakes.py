@@ -4,6 +4,7 @@ import re
 import socket
 import ssl
 import threading
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -11,7 +12,7 @@ from here import environment, python_in
 
 from casebook import places
 from casebook.cases import handshakes
-from casebook.cases.handshakes import shared_contexts
+from casebook.cases.handshakes import crashes, shared_contexts
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import scripts
@@ -115,11 +116,33 @@ def test_deaths_are_counted_stack_by_stack_and_signals_named_once():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("signals", "rounds"),
+    [
+        (["SIGSEGV", "SIGABRT", "SIGSEGV", "SIGSEGV", "SIGSEGV"], 4),
+        (["SIGSEGV", "", "SIGSEGV", "", "SIGSEGV", "SIGSEGV", "SIGSEGV"], 6),
+        ([""] * 30, 20),
+        (["SIGSEGV", ""], 2),  # another machine, which took no further rounds
+    ],
+)
+def test_rounds_are_taken_until_four_have_died(monkeypatch, signals, rounds):
+    """Three deaths might be chance: one build in 27 would have all of them on one stack."""
+
+    def measure(names, questions, rounds):
+        rows = [{"stack": names[0], "signal": signals[i - 1]} for i in rounds if i <= len(signals)]
+        return pd.DataFrame([*rows, *({"stack": names[1], "signal": ""} for _ in rows)])
+
+    monkeypatch.setattr(crashes, "_CRASHES", SimpleNamespace(measure=measure))
+    processes = crashes.measure(["risky", "safe"])
+    assert len(processes) == 2 * rounds
+    assert (processes["signal"] != "").sum() == len([name for name in signals[:rounds] if name])
+
+
 @pytest.mark.nightly
 def test_the_lock_is_for_something():
     names = ["truststore-0.10.4-today", NEWEST, "truststore-let-go-today"]
-    found = handshakes.crashes.count_deaths(handshakes.crashes.measure(names)).set_index("stack")
-    assert found.loc[names[0], "died"] > 0  # nearly every process does, and MOST are tried
+    found = crashes.count_deaths(crashes.measure(names)).set_index("stack")
+    assert found.loc[names[0], "died"] == crashes.DEATHS  # nearly every process does
     assert list(found.loc[names[1:], "died"]) == [0, 0]
     assert set(found["signals"].str.split(", ").sum()) <= {"", "SIGSEGV", "SIGABRT"}
 
