@@ -90,7 +90,7 @@ def choose(column: words.Column, names: Mapping[Any, str]) -> None:
 def require_colour(name: str) -> str:
     """Return the same name, if it is one of COLOURS; raises UsageError."""
     if name not in COLOURS:
-        raise UsageError(f"there is no colour {name!r}; choose of: {', '.join(COLOURS)}")
+        raise UsageError(f"there is no colour {name!r}; choose one of: {', '.join(COLOURS)}")
     return name
 
 
@@ -115,7 +115,7 @@ def name_or_spare(name: str) -> str:
 def of_role(role: str) -> str:
     """Return the name in COLOURS of a role; raises UsageError for an unknown one."""
     if role not in ROLES:
-        raise UsageError(f"there is no role {role!r}; choose of: {', '.join(ROLES)}")
+        raise UsageError(f"there is no role {role!r}; choose one of: {', '.join(ROLES)}")
     return ROLES[role]
 
 

@@ -9,6 +9,7 @@ measure("stage-1-today", n="ten")       # UsageError: n is 'ten'; give a whole n
 import inspect
 import math
 import numbers
+import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -84,8 +85,10 @@ def check(
     try:
         bound = parameters.bind(*args, **kwargs)
     except TypeError as error:
-        raise UsageError(f"{_name(function)} is called as {_name(function)}{_plain(parameters)}: "
-                         f"{error}") from None  # fmt: skip
+        missing = re.search(r"missing a required argument: '(\w+)'", str(error))
+        problem = f"needs {missing[1]}=" if missing else f"cannot take these arguments ({error})"
+        call = f"{_name(function)}{_plain(parameters)}"
+        raise UsageError(f"{_name(function)} {problem}; it is called as {call}") from None
     for name, value in {**bound.arguments, **kwargs}.items():
         if name in known:
             _check_value(name, value, known[name], _is_required(parameters, name))

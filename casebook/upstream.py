@@ -12,6 +12,7 @@ it did not do when that file was written. Needs the network, for the packages on
 
 import json
 import sys
+from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -432,10 +433,10 @@ def clients() -> list[Answer]:
 
 def main(arguments: list[str]) -> int:
     """Decide all verdicts, ask what clients can do, and return the exit code."""
-    keep, files = (
-        "--keep" in arguments,
-        [argument for argument in arguments if argument != "--keep"],
-    )
+    parser = ArgumentParser("python -m casebook.upstream", description=__doc__.splitlines()[0])
+    parser.add_argument("--keep", action="store_true", help="also write book/upstream.json")
+    parser.add_argument("file", nargs="?", type=Path, help="write the page here, not on the screen")
+    options = parser.parse_args(arguments)
     names = ("package", "claim", "chapter", "says", "before", "true_from", "true_to", "turned")
     rows = []
     as_expected = True
@@ -450,12 +451,12 @@ def main(arguments: list[str]) -> int:
     today = clients()
     as_expected &= today == pages.load(places.ROOT).get("clients", [])
     record = {"asked": measurements.utc_now()[:10], "verdicts": rows, "clients": today}
-    if keep:
+    if options.keep:
         content = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
         (places.ROOT / pages.KEPT).write_text(content, encoding="utf-8")
     text = f"# What changed upstream\n\n{pages.page(record)}\n{pages.clients(record)}"
-    if files:
-        Path(files[0]).write_text(text, encoding="utf-8")
+    if options.file:
+        options.file.write_text(text, encoding="utf-8")
     else:
         print(text, end="")
     return 0 if as_expected else 1

@@ -13,7 +13,7 @@ LIVE, REFERENCE, PUBLISHED = "live", "reference", "published"
 #: The prefix of a machine's name in the column `instead`, if it is not the reference machine.
 ON = "on "
 
-SOURCES = {LIVE: "measured here", REFERENCE: "reference machine", PUBLISHED: "published"}
+SOURCES = {LIVE: "measured here", REFERENCE: "recorded", PUBLISHED: "published"}
 
 #: The machine whose measurements are LIVE: this one, or the one that a book is written for.
 _machine = "this machine"

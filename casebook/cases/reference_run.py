@@ -95,7 +95,7 @@ def _loading() -> None:
     }
     for kind, rows in frames.items():
         if set(rows["source"]) != {LIVE}:
-            raise UsageError(f"{kind} cannot be recorded here: some would be read, not measured.")
+            raise UsageError(f"{kind} cannot be recorded here: some rows were recorded elsewhere.")
 
 
 #: What is measured beside the runs and observations: name -> what measures it.

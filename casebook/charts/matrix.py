@@ -83,7 +83,7 @@ def _cell(runs: pd.DataFrame, publication: str | None, by_hand: bool) -> str:
         agrees = words.VERDICTS.get(publication, publication) == verdict
         cell += _aside(f"published: {publication}{'' if agrees else ', different here'}")
     if "source" in runs and (runs["source"] == words.REFERENCE).all():
-        cell += _aside("reference machine")
+        cell += _aside("recorded")
     return cell
 
 

@@ -340,7 +340,7 @@ def reading(marks: str, parts: Sequence[Part], *further: str) -> str:
     has_control = bool(grey) and all({*part.rows["scheme"]} == {"http"} for part in grey)
     phrases = [
         marks,
-        "half-filled: the reference machine" * (words.REFERENCE in sources),
+        "half-filled: recorded on another machine" * (words.REFERENCE in sources),
         "hollow: published" * (words.PUBLISHED in sources),
         "grey: plain HTTP" * has_control,
         *further,

@@ -14,7 +14,7 @@ def add_subcommands(parser: ArgumentParser) -> Callable[[str, Run | None, str], 
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, run: Run | None, purpose: str) -> ArgumentParser:
-        subparser = subparsers.add_parser(name, help=purpose)
+        subparser = subparsers.add_parser(name, help=purpose, description=purpose)
         subparser.set_defaults(run=run)
         return subparser
 

@@ -192,7 +192,7 @@ def _show(finding: Finding, frame: pd.DataFrame) -> None:
     recorded, total = int(frame["source"].eq(words.REFERENCE).sum()), len(frame)
     source = words.SOURCES[words.LIVE]
     if recorded:
-        source = f"{recorded} of {total} runs from the reference machine"
+        source = f"{recorded} of {total} runs recorded on another machine"
     clock, is_here = finding.clock(), finding.outcome != NOT_HERE
     Sentence(
         kind="claim",

@@ -71,7 +71,8 @@ class Experiment:
     """What is asked, and how an answer is judged.
 
     Parameters:
-        script: asked inside the stacks; the name of its folder is that of the case.
+        script: run inside the stacks. Its stem and the name of its folder begin the question, so
+            no two probes share a stem.
         figures: from what was asked and the answer to the columns of a row, or of several; it
             raises RunFailed for an answer that is wrong.
         within_s: seconds after which a script that has not answered is ended.

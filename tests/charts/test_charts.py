@@ -326,7 +326,7 @@ def test_a_colour_says_the_role_wherever_it_need_not_tell_stacks_apart():
     roles = {"stage-4-today": "slow", "+ gevent_openssl, today": "loop"}
     given = charts.dots(fast_ones, "n", title="Given", roles=roles)
     assert marked_in(given) == {slow, colours.of_role("loop")}
-    with pytest.raises(UsageError, match="no role 'quick'; choose of: slow, fast"):
+    with pytest.raises(UsageError, match="no role 'quick'; choose one of: slow, fast"):
         charts.dots(fast_ones, "n", title="x", roles={"stage-4-today": "quick"})
 
 
@@ -545,7 +545,7 @@ def test_stages_are_drawn_in_delays_whatever_the_delay_was():
     both = charts.stages(pd.concat([short, runs("stage-2-py37", ((30, (31.0,)),))]))
     assert "31 to 33 delays at n = 30" in both.alt
     again = charts.stages(pd.concat([short, short.assign(source="reference")]))
-    assert "half-filled: the reference machine" in again.caption
+    assert "half-filled: recorded on another machine" in again.caption
     with pytest.raises(UsageError, match="without a delay"):
         charts.stages(runs(delay_s=0.0))
 
@@ -557,7 +557,7 @@ def test_the_matrix_shows_ours_beside_the_published():
     chart = charts.verdict_matrix(frame, said)
     text = re.sub(r"<[^>]+>", " ", chart.html.split("</style>")[1])
     assert "published: fast , different here".replace(" ,", ",") in re.sub(r" +", " ", text)
-    assert "7.7 at a time" in text and "not measured" in text and "reference machine" in text
+    assert "7.7 at a time" in text and "not measured" in text and "recorded" in text
     assert "1 of 2 verdicts are as published" in chart.alt
     assert chart._repr_mimebundle_()[figure.FIGURE]["name"] == "verdicts-by-stage-and-python"
 
@@ -620,7 +620,7 @@ def test_what_is_the_same_in_all_rows_is_said_once_and_what_came_out_stays_in_it
     assert "In all rows: client threads." in alike and "Measured on this machine" in alike
     heads = [re.findall(r'scope="col"[^>]*>(\w+)<', each) for each in (alike, mixed)]
     assert heads == [["stack", "n", "verdict"], ["stack", "n", "verdict", "source"]]
-    assert ">measured here</td>" in mixed and ">reference machine</td>" in mixed
+    assert ">measured here</td>" in mixed and ">recorded</td>" in mixed
 
 
 def test_a_table_says_where_each_of_its_rows_comes_from():
@@ -830,7 +830,7 @@ def test_dots_of_other_machines_have_rows_of_their_own():
     chart = charts.dots(frame, "user_s", "client", title="Three")
     for label in ("requests", "requests, reference", "requests, published"):
         assert f">{label}<" in chart.html
-    assert "half-filled: the reference machine; hollow: published" in chart.caption
+    assert "half-filled: recorded on another machine; hollow: published" in chart.caption
 
 
 def test_arrivals_count_who_waits_for_the_slow_book():

@@ -89,7 +89,7 @@ def test_a_claim_is_a_sentence_with_a_mark_at_its_end(cells):
     assert '<p class="cb cb-finding cb-yes" id="claim-slower"' in shown["text/html"]
     assert ">It takes 9.6 times as long. <a " in shown["text/html"]
     assert said(shown) == "It takes 9.6 times as long. ✓ holds, partly recorded"
-    assert "1 of 3 runs from the reference machine" in shown["text/html"]
+    assert "1 of 3 runs recorded on another machine" in shown["text/html"]
     assert shown["text/plain"] == (
         "It takes 9.6 times as long. [✓ holds, partly recorded; claim slower]"
     )

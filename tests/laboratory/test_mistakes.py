@@ -45,8 +45,10 @@ def fetch(
         ([3], {}, "names is 3; give a text in quotes or several of them"),
         (["a"], {"steps": "abc"}, "steps is 'abc'; give a list, each of it a text in quotes"),
         (["a"], {"one_core": 1}, "one_core is 1; give True or False"),
-        ([], {}, "fetch is called as fetch(names, n, delay_s, steps, one_core): "
-         "missing a required argument: 'names'"),
+        ([], {}, "fetch needs names=; it is called as fetch(names, n, delay_s, steps, one_core)"),
+        (["a", 1, 0.1, (), True, 7], {},
+         "fetch cannot take these arguments (too many positional arguments); "
+         "it is called as fetch(names, n, delay_s, steps, one_core)"),
     ],
 )  # fmt: skip
 def test_a_wrong_argument_is_one_sentence(args: list, how: dict, sentence: str) -> None:

@@ -184,7 +184,7 @@ def test_a_case_brings_its_own_words_and_colours(tmp_path):
         "parser 'c' is 'orjson' already, and cannot be 'C'",
         "a number in 'size' is '{:,} numbers' already, and cannot be '{} long'",
         "the colour of parser 'c' is 'stage-4' already, and cannot be 'plum'",
-        f"there is no colour 'red'; choose of: {', '.join(colours.COLOURS)}",
+        f"there is no colour 'red'; choose one of: {', '.join(colours.COLOURS)}",
     ]
 
 

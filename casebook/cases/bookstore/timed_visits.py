@@ -179,7 +179,7 @@ def records(  # noqa: PLR0913 - what a chapter may ask for, each by its keyword
     patience_s: without a book, then the visit fails. target: an open store of the caller's, whose
     visits are not stored. All others: see `plan`.
 
-    Where a stack cannot run the rows are those of the reference machine, with source `reference`.
+    If a stack cannot run, the rows are those of another machine, with source `reference`.
     Raises UsageError, VisitFailed, ServerFailed, and what environments.ensure raises when nothing
     was recorded.
     """

@@ -180,7 +180,7 @@ def record() -> None:
     """
     for choices in (ORDERS, INJECTION, CURES):
         if any(seen.source != LIVE for seen in look_at(choices).values()):
-            raise UsageError("bindings cannot be recorded here: some would be read, not measured.")
+            raise UsageError("bindings cannot be recorded here: some rows were recorded elsewhere.")
 
 
 def _figures(_parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 What Python takes longer than this is Python's; what this takes longer than one delay is the
 machine's and the server's. It is near_limit.go (standard library only, built here, every response
-checked); if no `go` is on the PATH, the reference machine's runs stand in.
+checked); if no `go` is on the PATH, another machine's runs stand in.
 """
 
 import json
@@ -87,8 +87,8 @@ def measure(
     One row a run, columns run_record.FRAME_COLUMNS and `instead`; stack and client are `go`.
 
     n: sizes. beside: stacks that are measured in the same rounds, in turns with it. All trust a
-    full bundle (trust.BUNDLE). until, looks: as for runs.measure. Without Go its rows are the
-    reference machine's. Raises as runs.measure; RunFailed also if a response was not over a
+    full bundle (trust.BUNDLE). until, looks: as for runs.measure. Without Go its rows are
+    another machine's. Raises as runs.measure; RunFailed also if a response was not over a
     connection of its own.
     """
     sizes, numbers = as_list(n), rounds.numbers(repeats)

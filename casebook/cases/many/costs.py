@@ -100,7 +100,7 @@ def measure(
     for row in parameters:
         if row["way"] not in WAYS or chain not in CHAINS:
             raise UsageError(
-                f"choose of {', '.join(WAYS)}, and a chain of {', '.join(CHAINS)}, not {row}"
+                f"choose a way of {', '.join(WAYS)} and a chain of {', '.join(CHAINS)}, not {row}"
             )
     check_range("n", n, 1, 100_000)
     of_go = {row["way"] == GO for row in parameters}
