@@ -11,7 +11,7 @@ import pytest
 
 from casebook import places
 from casebook.cases import many
-from casebook.cases.many import capacity, costs, jobs
+from casebook.cases.many import capacity, cluster, costs, jobs
 from casebook.errors import RunFailed, UsageError
 
 PROBES = places.PACKAGE / "cases" / "many" / "probes"
@@ -287,3 +287,31 @@ def test_what_others_published_by_hand():
     unknown = capacity.PUBLISHED[1]
     assert pd.isna(capacity.core_ms(unknown)) and pd.isna(capacity.core_hour(unknown))
     assert many.capacity is capacity
+
+
+# ---------------------------------------------------------------------------- what a worker sends
+
+
+@pytest.mark.parametrize(
+    ("change", "failed", "file"),
+    [
+        ({}, "", b"packed"),
+        ({"file": None}, "", None),
+        ({"file": "no base64!"}, "its file came damaged", None),
+        ({"failed": "it died"}, "it died", None),
+        ({"status": 1, "said": "no Python 2.7"}, "no Python 2.7", None),
+        ({"status": 3, "said": ""}, "exit code 3", None),
+        ({"code": "def5678 aa"}, "its checkout is def5678, and here is abc1234", None),
+        # The same commit, with files that were changed.
+        ({"code": "abc1234 bb"}, "here is abc1234, or files differ: nothing was measured", None),
+        ({"code": ""}, "none that says its commit", None),
+    ],
+)
+def test_an_answer_of_a_worker_counts_from_the_same_checkout_alone(
+    change, failed, file, monkeypatch
+):
+    monkeypatch.setattr(cluster.measurements, "code", lambda: "abc1234 aa")
+    sent = {"worker": "w", "command": ["measure"], "code": "abc1234 aa", "status": 0}
+    answer = cluster._answer(sent | {"out": "o", "said": "", "file": "cGFja2Vk"} | change)
+    assert (answer.worker, answer.command, answer.file) == ("w", ["measure"], file)
+    assert failed in answer.failed and bool(answer.failed) is bool(failed)

@@ -22,6 +22,7 @@ from here import alive, eventually, last_words, needs, run
 
 from casebook import places
 from casebook.cases.fetching import server
+from casebook.cases.fetching.server.app import Epoch, Refusal
 from casebook.errors import ServerFailed, UsageError
 
 ROOT = places.ROOT
@@ -275,6 +276,20 @@ def test_old_protocols_and_refusals_are_counted_too(lab):
     curl(lab, "/get", "--http1.0")
     curl(lab, "/nothing")
     assert lab.counters()["protocols"] == {"HTTP/1.0": 1, "HTTP/1.1": 1}
+
+
+def test_a_request_that_is_refused_is_in_flight_no_more():
+    epoch = Epoch()
+    for _ in range(3):
+        with pytest.raises(Refusal, match="no such page"), epoch.request("HTTP/1.1"):
+            raise Refusal(404, "no such page")
+    with epoch.request("HTTP/1.0"), epoch.request("HTTP/1.1"):
+        assert epoch.in_flight == 2
+    assert epoch.in_flight == 0
+    assert epoch.report() == {
+        "connections": 0, "handshakes": 0, "requests": 5, "peak_in_flight": 2,
+        "protocols": {"HTTP/1.1": 4, "HTTP/1.0": 1},
+    }  # fmt: skip
 
 
 def test_reading_the_counters_is_not_counted(lab):

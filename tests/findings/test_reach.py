@@ -24,7 +24,6 @@ ALLOWED = {
     "stages-one-package": "what a script imports, one can read in it",
     "method-serial-bound": "arithmetic: n waits in a row take n waits at least",
     "hello-alpn": "RFC 9113 and RFC 7301 say so; the finding shows it",
-    "distance-tls": "RFC 8446 says so; the finding shows it",
     "slow-streams-do-not-wait": "RFC 9113 says so; the finding shows it",
     "machine-leaks": "everybody in one process of requests, as its row says",
     "patched-seal-tells-verdict": "the row names the packages in its next cell",

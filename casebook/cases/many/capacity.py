@@ -69,8 +69,8 @@ class Costs:
         return self.server_page_ms + self.server_batch_ms / size
 
 
-#: For `fit_costs`: threads of each worker, and jobs, of pages that come at once, and of few and many
-#: that are waited for. Each page is a task.
+#: For `fit_costs`: threads of each worker, and jobs: of pages that come at once, and of few and
+#: many that are waited for. Each page is a task.
 WAITING_THREADS = 16
 WAITS = {
     "near": {"pages": 32, "size": 1},
@@ -237,7 +237,7 @@ def prediction_ratio(
 
     Parameters:
         job: what it is called.
-        basis: the jobs of the same round that the costs are found from, as in fit_costs: what a page
+        basis: the jobs of the same round that the costs are fitted to, as in fit_costs: what a page
             costs changes with what else a machine does, by half within minutes. The model is told
             how long the job took, for the same reason.
         pages, waits: as for fit_costs.
