@@ -24,9 +24,10 @@ DOCTOR = ROOT / "doctor.py"
 JUPYTERLAB = PACKAGE / "pages" / "jupyterlab"
 
 #: What this machine made for itself: virtual environments, measured runs, Pythons. Never committed.
-#: In a checkout it has this name, and may be a link to a folder of any other.
+#: In a checkout it has this name. It may be a link to a folder of any other, and so may those of
+#: environments and Pythons in it: what is in them knows its path, and is made anew at another one.
 LOCAL_NAME = ".casebook"
 LOCAL = (ROOT / LOCAL_NAME).resolve()
-ENVIRONMENTS = LOCAL / "envs"
+ENVIRONMENTS = (LOCAL / "envs").resolve()
 RUNS = LOCAL / "runs"
-PYTHONS = LOCAL / "pythons"
+PYTHONS = (LOCAL / "pythons").resolve()

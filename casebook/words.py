@@ -19,7 +19,7 @@ SOURCES = {LIVE: "measured here", REFERENCE: "recorded", PUBLISHED: "published"}
 _machine = "this machine"
 
 
-def of_machine(label: str) -> None:
+def set_machine_label(label: str) -> None:
     """Label what is LIVE, from now on in this process, as coming from another machine's file."""
     global _machine
     _machine = label
@@ -31,7 +31,7 @@ def machine() -> str:
     return _machine
 
 
-def is_of_file() -> bool:
+def is_from_machine_file() -> bool:
     """Return whether what is LIVE comes from a machine file."""
     return _machine != "this machine"
 

@@ -28,8 +28,9 @@ def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Ta
     The reader chooses pages, how many of them share a connection, hours, cores of a machine, CPU
     per page for other work, and the price of a core.
 
-    costs: as model.fitted returns them. dollars_per_core_hour: the price of a core at first. title:
-    the caption. The numbers are those of model.at_scale; the still picture is one case of them.
+    costs: as capacity.fit_costs returns them. dollars_per_core_hour: the price of a core at
+    first. title: the caption. The numbers are those of model.at_scale; the still picture is one
+    case of them.
     """
     first = model.at_scale(
         costs, [FIRST["pages"]], size=SIZE, kept=FIRST["kept"], hours=FIRST["hours"],

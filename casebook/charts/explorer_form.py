@@ -112,7 +112,9 @@ def key_of(run: case.Timeline) -> str:
 
 def _run(run: case.Timeline) -> dict[str, Any]:
     if run.source == words.LIVE:
-        place = words.machine() if words.is_of_file() else "the machine that made this page"
+        place = (
+            words.machine() if words.is_from_machine_file() else "the machine that made this page"
+        )
         origin = f"Measured on {place}, {moment(run.measured_at)}, on Python {run.version}."
     else:
         origin = f"Recorded on the reference machine, {day(run.measured_at)}, on Python "

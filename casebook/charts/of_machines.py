@@ -20,7 +20,7 @@ from casebook.charts.dots import MARKERS, drawing
 from casebook.charts.figure import Chart, key_mark
 from casebook.charts.series import Part
 from casebook.colours import ROLES
-from casebook.laboratory.elsewhere import Kind, of_machine
+from casebook.laboratory.elsewhere import Kind, rows_of_machine
 from casebook.laboratory.machine_files import Machine
 from casebook.words import LIVE, REFERENCE
 
@@ -107,7 +107,7 @@ def of_machines(machines: Sequence[Machine], live_machine: str = "") -> list[Cha
     for case in CASES:
         parts = []
         for machine in machines:
-            rows = _rounds(of_machine(machine, case.kind), case)
+            rows = _rounds(rows_of_machine(machine, case.kind), case)
             if len(rows):
                 source = LIVE if machine.name == live_machine else REFERENCE
                 parts.append(_MachinePart(machine.name, ROLES["other"], rows.assign(source=source)))

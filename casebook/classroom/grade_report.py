@@ -103,7 +103,7 @@ class Report:
         return "\n".join(lines)
 
 
-def of_machine(machine: str) -> str:
+def machine_note(machine: str) -> str:
     """Return what a row says of the machine that was measured in place of this one, or nothing."""
     return f" (of {machine}, not measured here)" if machine else ""
 

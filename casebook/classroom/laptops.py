@@ -44,11 +44,13 @@ def prefixes() -> tuple[list[Path], list[Path]]:
 def pack(file: Path) -> str:
     """Write the archive.
 
-    Returns what it holds and how to unpack it. Raises UsageError if it is there already or would
-    hold itself, and CasebookError if tar fails.
+    Returns what it holds and how to unpack it. Raises UsageError if it is there already, has no
+    folder or would hold itself, and CasebookError if tar fails.
     """
     if file.exists():
         raise UsageError(f"{file} is there already: choose another name, or remove it")
+    if not file.parent.is_dir():
+        raise UsageError(f"there is no folder {file.parent} to write into")
     if file.absolute().is_relative_to(places.ROOT):
         raise UsageError(f"{file} would be in the folder that it holds: write it elsewhere")
     carried, of_system = prefixes()

@@ -101,7 +101,7 @@ def tried(path: Path) -> str:
 
 def _failure(client: NotebookClient, notebook: NotebookNode, cells: list[NotebookNode]) -> str:
     try:
-        with client.setup_kernel():
+        with client.setup_kernel(cleanup_kc=True):  # also of a manager that is not its own
             for number, cell in enumerate(cells):
                 notebook.cells.append(cell)
                 client.execute_cell(cell, number)

@@ -24,16 +24,15 @@ from casebook.cases.bookstore import stock, store
 from casebook.cases.fetching import analysis
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.classroom import room
-from casebook.classroom.witness import World
+from casebook.classroom.witness import FOR_COMPANY_S, World
 from casebook.errors import UsageError
 from casebook.laboratory.progress import Progress
 
 STACK = "whodunit-today"
 _MYSTERY = Path(__file__).with_name("mystery")
 _WITH_MODULES = room.Setting(with_siblings=True)
-#: How long a page takes, and how long each of the first ones: on a busy machine a healthy program
-#: may need longer than a page for its next request, since it loads its certificates before.
-_DELAY_S, _FIRST_S, _FIRST = 0.1, 1.5, 3
+#: How long a page or a book takes, in seconds.
+_DELAY_S = 0.1
 #: How long the server of the notices takes to shake hands, in seconds.
 _HANDSHAKE_S = 0.3
 #: The fewest pages that show something, and the most of a run.
@@ -287,15 +286,13 @@ def _from_site(path: Path, n: int, scheme: str) -> Run:
     with World() as world, Progress(n, f"{department} over {scheme}", "page") as progress:
         site = world.site("right" if scheme == "https" else "plain")
         pages = [secrets.token_hex(4) for _ in range(n)]
-        delays_s = [0.0] * n if department == "ledger" else [_FIRST_S] * _FIRST + [_DELAY_S] * n
-        requests = [
-            {"url": f"{site.url}/delay/{delay_s}?page={page}"}
-            for page, delay_s in zip(pages, delays_s, strict=False)
-        ]
+        one_by_one = department == "ledger"
+        site.reset(0.0 if one_by_one else FOR_COMPANY_S)
+        delay_s = 0.0 if one_by_one else _DELAY_S
+        requests = [{"url": f"{site.url}/delay/{delay_s}?page={page}"} for page in pages]
         job = _job(requests, world.bundle)
-        is_countable = department == "ledger"
         outcome = room.run(
-            STACK, path, [job], room.Setting(countable=is_countable, with_siblings=True),
+            STACK, path, [job], room.Setting(countable=one_by_one, with_siblings=True),
             observer=lambda _: progress.reach(site.counts().requests),
         )  # fmt: skip
         answers = outcome.answers[0].get("answers", [])
@@ -306,7 +303,7 @@ def _from_site(path: Path, n: int, scheme: str) -> Run:
         counts = site.counts()
         return Run(
             department, scheme, n, right_pages, counts.peak_in_flight, len(counts.connections),
-            outcome.loads if is_countable else None, {},
+            outcome.loads if one_by_one else None, {},
         )  # fmt: skip
 
 
@@ -359,8 +356,11 @@ def answer(folder: Path, culprit: str, evidence: list[str]) -> str:
     """Write a student's answer.
 
     Returns what it has and which kinds of runs it still lacks, without a word on whether it is
-    right. Raises UsageError for an unknown culprit, or a run that is not in her folder.
+    right. Raises UsageError for an unknown culprit, a run that is not in her folder, or a folder
+    that is none.
     """
+    if not (folder / "case.json").is_file():
+        raise UsageError(f"{folder} is no folder of a whodunit: case.json is missing")
     if culprit not in CULPRITS:
         raise UsageError(f"there is no culprit {culprit!r}; choose one of: {', '.join(CULPRITS)}")
     if len(evidence) > MOST_RUNS:
@@ -377,7 +377,7 @@ def answer(folder: Path, culprit: str, evidence: list[str]) -> str:
     proof = words.join(run.kind for run in runs) or "no run"
     kinds = {shows.partition(":")[0] for shows in _SHOWN_BY[culprit]}
     lacks = sorted(kinds - {run.kind for run in runs})
-    needs = f"such an answer needs {len(kinds)} {words.of_number(len(kinds), 'kinds')} of runs"
+    needs = f"such an answer needs {len(kinds)} {words.of_number(len(kinds), 'kinds')} of run"
     rest = f"still missing: {words.join(lacks)}" if lacks else "all are there"
     return f"{path}: {culprit}, with {proof}; {needs}; {rest}. Whether it is right, the marks say."
 

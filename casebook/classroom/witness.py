@@ -31,12 +31,19 @@ from casebook.cases.fetching import trust
 _DAY = timedelta(days=1)
 #: The longest that a page may be asked to wait, in seconds.
 LONGEST_S = 5.0
+#: How long the first request of a run waits for a second one: a hundred times what a client needs
+#: for it that nobody disturbs.
+FOR_COMPANY_S = 5.0
 
 
 @dataclass
 class Seen:
     """What a site saw since the last reset. connections: over which something was asked."""
 
+    #: How long the first request is held, at most, until another one is in flight with it.
+    patience_s: float = 0.0
+    #: Two were in flight together, or the first has waited long enough.
+    company: threading.Event = field(default_factory=threading.Event)
     requests: int = 0
     connections: set[tuple[str, int]] = field(default_factory=set)
     in_flight: int = 0
@@ -82,9 +89,14 @@ class Site(hosts.Server):
         """Return the word that an answer with this page has to carry."""
         return hmac.new(self._secret, page.encode(), hashlib.sha256).hexdigest()[:16]
 
-    def reset(self) -> None:
-        """Set all counts to zero. A request that is still in flight is not counted again."""
-        self._seen = Seen()
+    def reset(self, patience_s: float = 0.0) -> None:
+        """Set all counts to zero. A request that is still in flight is not counted again.
+
+        patience_s: the first request is held until another one is in flight with it, and no longer
+        than this. Without it a concurrent client on a busy machine, which needs longer for its next
+        request than the first page takes, has never two in flight.
+        """
+        self._seen = Seen(patience_s)
 
     def counts(self) -> Seen:
         """Return what was counted since the reset."""
@@ -104,7 +116,11 @@ class Site(hosts.Server):
             counts.shown.append(client_name)
             counts.in_flight += 1
             counts.peak_in_flight = max(counts.peak_in_flight, counts.in_flight)
+            if counts.in_flight > 1:
+                counts.company.set()
         try:
+            counts.company.wait(counts.patience_s)
+            counts.company.set()  # one wait is enough
             yield
         finally:
             with self._lock:

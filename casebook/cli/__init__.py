@@ -9,7 +9,8 @@ import errno
 import os
 import select
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 from casebook.cli import (
     book,
@@ -29,7 +30,7 @@ from casebook.cli import (
     whodunit,
 )  # fmt: skip
 from casebook.cli.subcommands import add_subcommands
-from casebook.errors import CasebookError
+from casebook.errors import CasebookError, UsageError
 
 #: All commands, in the order of the help.
 COMMANDS = (
@@ -61,6 +62,14 @@ def _reader_has_left() -> bool:
     return True
 
 
+def _is_named(filename: object, options: Namespace) -> bool:
+    """Return whether the command line names this file, or the folder that it is in."""
+    if not isinstance(filename, str):
+        return False
+    names = [value for value in vars(options).values() if isinstance(value, str | Path) and value]
+    return any(os.path.abspath(filename).startswith(os.path.abspath(name)) for name in names)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return the exit status.
 
@@ -80,11 +89,15 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"casebook: {error}", file=sys.stderr)
         return error.exit_code
     except OSError as error:
-        if error.errno not in NO_ROOM:
+        if error.errno in NO_ROOM:
+            advice, status = ": make room, then run the same command again.", 1
+        elif _is_named(error.filename, options):
+            advice, status = "", UsageError.exit_code
+        else:
             raise
-        reason = f"{error.strerror}{f' ({error.filename})' if error.filename else ''}"
-        print(f"casebook: {reason}: make room, then run the same command again.", file=sys.stderr)
-        return 1
+        name = f" ({error.filename})" if error.filename else ""
+        print(f"casebook: {error.strerror}{name}{advice}", file=sys.stderr)
+        return status
     except KeyboardInterrupt:
         return 130
     return 0

@@ -52,7 +52,8 @@ def claim(  # noqa: PLR0913 - a chapter's call, each keyword about the finding
     what was counted. runs: the runs behind it, a frame or an Observation; from a frame come the
     number of runs, the stacks, the source and, if it has `column`, the spread (smallest and
     largest). not_here: why this machine cannot decide it. on: what else it was measured on, of
-    which the runs have no column, such as a server; what they have is said anyway (reach.on).
+    which the runs have no column, such as a server; what they have is added anyway
+    (reach.conditions_of).
 
     Raises UsageError for a value that is not a finite number, or without a condition. Two claims
     of one id fail the build.
@@ -62,7 +63,7 @@ def claim(  # noqa: PLR0913 - a chapter's call, each keyword about the finding
     decisions = [decision for decision in (value, *also) if isinstance(decision, Decision)]
     if holds is None and not decisions and not not_here:
         raise UsageError(f"claim {id!r}: say with holds= what has to be true, or give a decision")
-    frame = behind(runs)
+    frame = runs_frame(runs)
     outcome, because = outcome_of(decisions, holds, not_here)
     finding = Finding(
         id,
@@ -71,7 +72,7 @@ def claim(  # noqa: PLR0913 - a chapter's call, each keyword about the finding
         because=because,
         decided=_decided(decisions, outcome),
         correlation=_correlation(decisions),
-        on="; ".join(filter(None, (on, reach.on(frame)))),
+        on="; ".join(filter(None, (on, reach.conditions_of(frame)))),
         **_of_runs(id, frame, stack, column) | _of_value(id, statement, value, outcome),
     )
     finding = replace(finding, attempts=_attempts(finding, value, decisions))
@@ -123,7 +124,7 @@ def _with_interval(statement: str, decision: Decision) -> str:
     return statement[: of_number.end()] + interval + statement[of_number.end() :]
 
 
-def behind(runs: Any) -> pd.DataFrame:
+def runs_frame(runs: Any) -> pd.DataFrame:
     """Return the runs behind something as a frame that has source, stack, delay_s and key.
 
     runs: a frame, an Observation or nothing.
@@ -145,9 +146,9 @@ def _of_runs(id: str, frame: pd.DataFrame, stack: str, column: str) -> dict[str,
         spread = [plain(extreme, f"claim {id}, {column}") for extreme in extremes]
     return {
         "n": len(frame),
-        "source": words.REFERENCE if recorded.any() or words.is_of_file() else words.LIVE,
+        "source": words.REFERENCE if recorded.any() or words.is_from_machine_file() else words.LIVE,
         # Rebuilding cannot improve recorded runs.
-        "live": (not recorded.all() or frame.empty) and not words.is_of_file(),
+        "live": (not recorded.all() or frame.empty) and not words.is_from_machine_file(),
         "stack": stack or ", ".join(frame["stack"].dropna().unique()),
         "keys": [key for key in frame["key"].dropna().unique() if key],
         "spread": spread,

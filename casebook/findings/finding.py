@@ -73,7 +73,7 @@ class Finding:
         because: why it cannot be decided here.
         attempts: both, if a finding on a clock needed a second one.
         source: "live", or "reference" if any of its runs was recorded elsewhere.
-        stack, on: what it was measured on; `on` is what reach.on says of its runs.
+        stack, on: what it was measured on; `on` is what reach.conditions_of says of its runs.
         chapter: the stem of its notebook, once a build has gathered it.
         live: whether anything was measured here, so that another build may come out otherwise.
         keys: of the stored measurements behind it.

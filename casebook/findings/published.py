@@ -23,7 +23,7 @@ import pandas as pd
 from casebook import places, words
 from casebook.cases.fetching import analysis
 from casebook.errors import UsageError
-from casebook.findings.claims import behind, plain
+from casebook.findings.claims import plain, runs_frame
 from casebook.findings.media import COMPARISON
 from casebook.findings.sentences import Sentence, origin
 from casebook.laboratory.decisions import UNDECIDED
@@ -222,8 +222,8 @@ def compare(  # noqa: PLR0913 - a chapter's call, each keyword about the compari
         why = (
             f"Beside {delay_text} it took {theirs_s:.2f} s there and {ours_s:.2f} s here. {why}"
         ).strip()
-    recorded = behind(runs)["source"].eq(words.REFERENCE).any()
-    source = words.REFERENCE if recorded or words.is_of_file() else words.LIVE
+    recorded = runs_frame(runs)["source"].eq(words.REFERENCE).any()
+    source = words.REFERENCE if recorded or words.is_from_machine_file() else words.LIVE
     theirs = _with_unit(published["value"], published["unit"])
     ours = _text(measured, published, delay_s)
     _show(Comparison(id, theirs, ours, outcome, why, source), published)
@@ -252,7 +252,7 @@ def _explained(published: pd.Series, outcome: str, reason: str) -> str:
 
 def _delay_s(runs: object) -> float:
     """Return the delay of what was measured, in seconds; the published one if it is not known."""
-    delays = behind(runs)["delay_s"].dropna().unique()
+    delays = runs_frame(runs)["delay_s"].dropna().unique()
     if len(delays) > 1:
         raise UsageError("the runs behind a comparison must all have the same delay")
     return float(delays[0]) if len(delays) else DELAY_S

@@ -78,7 +78,7 @@ _NAMES = re.compile(
 )
 
 
-def on(runs: pd.DataFrame) -> str:
+def conditions_of(runs: pd.DataFrame) -> str:
     """Say what runs were measured on, by those of COLUMNS that they have."""
     parts = []
     for column in COLUMNS:

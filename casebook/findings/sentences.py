@@ -87,6 +87,6 @@ def inline(text: str) -> str:
 
 def origin(recorded: int, total: int) -> str:
     """Say in a word where a finding comes from, by how many of its runs were recorded elsewhere."""
-    if not recorded and not words.is_of_file():
+    if not recorded and not words.is_from_machine_file():
         return words.LIVE
-    return "recorded" if recorded == total or words.is_of_file() else "partly recorded"
+    return "recorded" if recorded == total or words.is_from_machine_file() else "partly recorded"

@@ -268,7 +268,7 @@ def verdicts(machines: Sequence[Machine]) -> pd.DataFrame:
     Index (stack, client, scheme), a column for each machine's name, None if it has no such run.
     """
     columns = {
-        machine.name: _verdicts(elsewhere.of_machine(machine, run_record.RUNS))
+        machine.name: _verdicts(elsewhere.rows_of_machine(machine, run_record.RUNS))
         for machine in machines
     }
     frame = pd.DataFrame(columns, columns=[machine.name for machine in machines], dtype=object)

@@ -38,8 +38,8 @@ class Kind:
 def rows(kind: Kind) -> pd.DataFrame:
     """Read what all machines of data/machines/ recorded of a kind.
 
-    Returns the rows of `of_machine`, and one column more, `machine`: the name of the file, empty
-    for the reference machine. The reference machine comes first, then the others by their names.
+    Returns the rows of `rows_of_machine` and a column `machine`: the name of the file, empty for
+    the reference machine. The reference machine comes first, then the others by their names.
     """
     return _rows(
         kind, tuple((path, path.stat().st_mtime_ns) for path in machine_files.files())
@@ -47,7 +47,7 @@ def rows(kind: Kind) -> pd.DataFrame:
 
 
 def of_reference(kind: Kind) -> pd.DataFrame:
-    """Read what the reference machine recorded of a kind, as `of_machine` has it."""
+    """Read what the reference machine recorded of a kind, as `rows_of_machine` has it."""
     frame = rows(kind)
     return frame[frame["machine"] == ""].drop(columns="machine") if len(frame) else frame
 
@@ -60,12 +60,12 @@ def _rows(kind: Kind, _changed: tuple[tuple[Path, int], ...]) -> pd.DataFrame:
     frames = [
         frame.assign(machine="" if machine.name == reference.NAME else machine.name)
         for machine in recorded
-        if len(frame := of_machine(machine, kind))
+        if len(frame := rows_of_machine(machine, kind))
     ]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def of_machine(machine: machine_files.Machine, kind: Kind) -> pd.DataFrame:
+def rows_of_machine(machine: machine_files.Machine, kind: Kind) -> pd.DataFrame:
     """Read the rows of a kind from a machine file: what of_answer gives, `source` and `instead`.
 
     An answer that lacks what a row needs, has text where a number belongs, or is of a stack that is

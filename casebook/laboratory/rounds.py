@@ -111,7 +111,11 @@ def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
         looks = list(looks)
         for look in looks:
             check_range("looks", look, 1, MOST)
-        if questions := as_list(() if until is None else until):
+        questions = as_list(() if until is None else until)
+        for question in questions:
+            if not isinstance(question, Question):
+                raise UsageError(f"until is {question!r}; give a Question or several of them")
+        if questions:
             if repeats is not None:
                 raise UsageError(
                     "until= takes as many rounds as its questions need, and repeats= says how "
@@ -131,6 +135,8 @@ def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
         extended.parameters["looks"],
     ]
     in_order = sorted(parameters, key=lambda parameter: parameter.kind)
+    # wraps() gave it the types of `measure` alone: those that are checked.
+    measure_until.__annotations__ = measure.__annotations__ | {"looks": Iterable[int]}
     measure_until.__signature__ = inspect.Signature(in_order)  # type: ignore[attr-defined]
     return for_readers(measure_until)
 

@@ -333,7 +333,7 @@ class Answering(_Statements):
         self._number = 0
         measurements.answer_from(machine.answers)
         environments.of_another_machine(machine.about.get("pythons", {}))
-        words.of_machine(machine.label)
+        words.set_machine_label(machine.label)
         self.machine = machine
         setattr(builtins, _SAYS, self.replay)
         setattr(builtins, _SHOWN, self.pass_on)

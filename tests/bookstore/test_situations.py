@@ -64,8 +64,11 @@ def test_the_law_is_said_of_the_visits_that_it_knows():
     rows = [
         {"client": "pipes", "connections": k, "at_once": 1, "window_bytes": 0, "n": 13}
         | {"body_bytes": 0, "latency_ms": 50.0, "lose": lose, "congestion": "reno", "wall_s": 2.0}
-        for k, lose in ((1, ""), (6, ""), (13, ""), (7, ""), (6, '{"share": 0.01}'))
-    ]
+        for k, lose in (
+            (1, ""), (6, ""), (13, ""), (7, ""), (6, '{"share": 0.01}'),
+            (6, '{"connection": 0, "byte": 29000}'),  # one packet: neither a share nor nothing
+        )
+    ]  # fmt: skip
     found = line.by_law(pd.DataFrame(rows))
     assert list(found["connections"]) == [1, 6, 13]
     assert list(found["law_s"]) == pytest.approx([1.7, 0.8, 0.7])

@@ -63,6 +63,29 @@ def test_each_engine_is_a_store_of_its_own_with_a_relay_of_its_own(monkeypatch):
 # ---------------------------------------------------------------- one visit
 
 
+def test_the_store_is_asked_for_what_it_used_and_counted_in_this_visit_alone(monkeypatch):
+    used, asked = iter([5.25, 6.0]), []
+    place = SimpleNamespace(
+        url="store", reset=lambda: asked.append("reset"), cpu_s=lambda: next(used),
+        counters=lambda: {"connections": 1, "peak_streams": 2},
+    )  # fmt: skip
+
+    def read(_manner, _place, ids, within_s, url, timeout_s):
+        asked.append((ids, within_s, url, timeout_s))
+        return answer_of()
+
+    monkeypatch.setattr(visiting.readers, "read", read)
+    monkeypatch.setattr(visiting, "check", lambda _visit, answer, n: asked.append(n))
+    monkeypatch.setattr(visiting, "_figures", lambda *_: {"books": 2})
+    with visiting.Host(target=place) as host:
+        measured = host._measure(visit_of(delay_s=0.5), 20.0)
+    assert measured == {
+        "books": 2, "server_cpu_s": 0.75, "server_connections": 1, "server_streams_peak": 2
+    }  # fmt: skip
+    # 60 s, the patience, and three times 0.52 s for each of two books.
+    assert asked == ["reset", (IDS[:2], pytest.approx(83.12), "store", 20.0), 2]
+
+
 def visit_of(client="bare-h2", **how):
     usual = dict(engine="twisted", n=2, latency_ms=0.0, delay_s=0.0, slow="", at_once=2)
     return Visit(client=client, **usual | how)

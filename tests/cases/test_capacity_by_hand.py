@@ -53,9 +53,9 @@ def run(**more) -> dict:
 
 def test_the_model_of_one_run():
     # 12.4 of the page, four loads of 16 ms and five seconds of 2 x 13 + 20 ms over 1,000 pages.
-    assert capacity.said_ms(COSTS, run(), 5.0) == pytest.approx(12.4 + 0.064 + 0.23)
-    assert capacity.said_ms(COSTS, run(cured=False), 5.0) == pytest.approx(14 + 0.23)
-    both = capacity.compared(COSTS, pd.DataFrame([run()]))
+    assert capacity.predicted_cpu_ms(COSTS, run(), 5.0) == pytest.approx(12.4 + 0.064 + 0.23)
+    assert capacity.predicted_cpu_ms(COSTS, run(cured=False), 5.0) == pytest.approx(14 + 0.23)
+    both = capacity.compare(COSTS, pd.DataFrame([run()]))
     said_s = 1000 * 18.4 / 1000 / 2
     assert both["said_s"].tolist() == pytest.approx([said_s])
     assert both["said_ms"].tolist() == pytest.approx([12.4 + 0.064 + 46 * said_s / 1000])
@@ -91,7 +91,7 @@ def frames(costs: Costs = COSTS) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFra
 
 def test_the_costs_are_found_again_from_what_they_would_give():
     curve, pages, waits = frames()
-    found = capacity.fitted(curve, pages, waits)
+    found = capacity.fit_costs(curve, pages, waits)
     assert vars(found) == pytest.approx(vars(COSTS))
     # The memory is that of the largest worker process, whatever the size of its batches.
     assert found.memory_mib == 512
@@ -101,22 +101,24 @@ def test_another_machine_has_other_costs():
     other = replace(
         COSTS, page_ms=3, task_ms=80, engine_task_ms=7, server_page_ms=2, thread_second_ms=1
     )
-    found = capacity.fitted(*frames(other))
+    found = capacity.fit_costs(*frames(other))
     assert vars(found) == pytest.approx(vars(other))
 
 
 def test_of_several_rounds_the_median_counts():
     curve, pages, waits = frames()
     odd = pd.concat([curve, curve.assign(all_ms=99.0, repeat=2), curve.assign(repeat=3)])
-    assert capacity.fitted(odd, pages, waits).page_ms == pytest.approx(2)
+    assert capacity.fit_costs(odd, pages, waits).page_ms == pytest.approx(2)
     with pytest.raises(UsageError, match="two sizes of batches"):
-        capacity.fitted(curve[curve["size"] == 1], pages, waits)
+        capacity.fit_costs(curve[curve["size"] == 1], pages, waits)
 
 
 def test_how_far_the_model_is_off_is_asked_in_each_round():
     curve, pages, waits = frames()
     twice = pd.concat([curve, curve.assign(repeat=2)])
-    asked = capacity.off("middle", ["small", "large"], pages, waits, between=(0.9, 1.1))
+    asked = capacity.prediction_ratio(
+        "middle", ["small", "large"], pages, waits, between=(0.9, 1.1)
+    )
     assert asked.values(twice).to_dict() == pytest.approx({1: 1.0, 2: 1.0})
     twice.loc[(twice["job"] == "middle") & (twice["repeat"] == 2), "all_ms"] *= 1.5
     assert asked.values(twice).to_dict() == pytest.approx({1: 1.0, 2: 1.5})

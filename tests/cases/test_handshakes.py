@@ -99,6 +99,23 @@ def test_patched_first_by_gevent_the_standard_contexts_work_and_truststores_do_n
     assert list(found["error"]) == ["", "TypeError", "RecursionError"]
 
 
+def test_deaths_are_counted_stack_by_stack_and_signals_named_once():
+    ends = {"b": ["SIGSEGV", "", "SIGSEGV", "SIGABRT"], "a": ["", "", ""]}
+    processes = pd.DataFrame(
+        [
+            {"stack": stack, "repeat": repeat, "signal": signal, "openssl": "3.0", "source": "live"}
+            for stack, signals in ends.items()
+            for repeat, signal in enumerate(signals, 1)
+        ]
+    )
+    assert handshakes.crashes.count_deaths(processes).to_dict("records") == [
+        {"stack": "b", "processes": 4, "died": 3, "signals": "SIGABRT, SIGSEGV", "openssl": "3.0",
+         "source": "live"},
+        {"stack": "a", "processes": 3, "died": 0, "signals": "", "openssl": "3.0",
+         "source": "live"},
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("signals", "rounds"),
     [

@@ -215,13 +215,13 @@ def made_of_costs():
 
 def test_the_costs_are_those_that_the_runs_were_made_of(made_of_costs):
     curve, pages, waits = made_of_costs
-    found = capacity.fitted(curve, pages, waits)
+    found = capacity.fit_costs(curve, pages, waits)
     assert asdict(found) == pytest.approx(asdict(COSTS))
     law = jobs.follows_the_law(above=0)
     without = curve.assign(all_ms=COSTS.page_ms + 10 / curve["size"])
     assert law.values(without).loc[1] == pytest.approx(1)
     with pytest.raises(UsageError, match="two sizes"):
-        capacity.fitted(curve[:1], pages, waits)
+        capacity.fit_costs(curve[:1], pages, waits)
 
 
 def test_a_billion_pages_and_a_million_in_functions():
@@ -254,7 +254,7 @@ def test_go_fetches_the_same_pages_and_its_own_time_is_counted():
 
 def test_the_error_of_the_model_is_one_of_rounds(made_of_costs):
     curve, pages, waits = made_of_costs
-    said_ms = capacity.said_ms(COSTS, STOCK, took_s=4)
+    said_ms = capacity.predicted_cpu_ms(COSTS, STOCK, took_s=4)
     assert said_ms == pytest.approx(COSTS.cpu_ms(25, cured=False) + 0.25)  # 100 ms a second
     rounds = []
     for number in range(1, 9):
@@ -268,7 +268,7 @@ def test_the_error_of_the_model_is_one_of_rounds(made_of_costs):
         rounds += [own, pd.DataFrame([stock | {"all_ms": 1.2 * work_ms}])]
     runs = pd.concat(rounds, ignore_index=True).assign(source="live")
     for high, outcome in ((1.3, "holds"), (1.1, "otherwise")):
-        asked = capacity.off("stock", ["1", "100"], pages, waits, between=(0.5, high))
+        asked = capacity.prediction_ratio("stock", ["1", "100"], pages, waits, between=(0.5, high))
         found = asked.decide(runs)
         assert (round(found.value, 3), found.outcome) == (1.2, outcome)
 
@@ -285,7 +285,7 @@ def test_a_run_stands_beside_what_the_model_says_of_it():
         how | {"cured": True, "loads": 2, "all_ms": 2 * said_ms[True]},
         how | {"cured": False, "loads": 40, "all_ms": said_ms[False]},
     ])  # fmt: skip
-    found = capacity.compared(COSTS, runs)
+    found = capacity.compare(COSTS, runs)
     assert list(found["said_ms"]) == pytest.approx([said_ms[True], said_ms[False]])
     assert list(found["said_s"]) == pytest.approx([said_s[True], said_s[False]])
     assert list(found["off"]) == pytest.approx([2, 1])
@@ -338,12 +338,12 @@ def test_a_hundred_thousand_pages_in_bounded_memory():
     threads = capacity.WAITING_THREADS
     waits = jobs.measure(capacity.WAITS, threads=threads, repeats=large.ROUNDS)
     pages = costs.measure(large.WAYS, repeats=large.ROUNDS)
-    found = capacity.fitted(curve, pages, waits)
+    found = capacity.fit_costs(curve, pages, waits)
     few = jobs.measure({"few": {"pages": 2_000}}).iloc[0]
     many = jobs.measure({"many": {"pages": 100_000, "size": 50}}).iloc[0]
     assert many["good"] == 100_000 and not many["twice"]
     assert many["peak_rss_mib"] < few["peak_rss_mib"] + 100
-    assert 1 / 1.3 < many["all_ms"] / capacity.said_ms(found, many, many["wall_s"]) < 1.3
+    assert 1 / 1.3 < many["all_ms"] / capacity.predicted_cpu_ms(found, many, many["wall_s"]) < 1.3
 
 
 @pytest.mark.nightly

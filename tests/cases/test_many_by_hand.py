@@ -11,7 +11,7 @@ import pytest
 
 from casebook import places
 from casebook.cases import many
-from casebook.cases.many import capacity, costs, jobs
+from casebook.cases.many import capacity, cluster, costs, jobs
 from casebook.errors import RunFailed, UsageError
 
 PROBES = places.PACKAGE / "cases" / "many" / "probes"
@@ -226,9 +226,9 @@ def test_loads_are_spread_over_the_pages_of_a_job():
     assert list(capacity.loads_ms(runs, 20)) == [0.4, 0]
     cured = {"cured": True, "loads": 2, "pages": 100, "size": 10, "workers": 2, "threads": 1}
     # 1 + 10 / 10 for a page, 0.4 of loads, and two seconds of 2 * 35 + 40 ms for a hundred pages.
-    assert capacity.said_ms(COSTS, cured, took_s=2) == pytest.approx(2 + 0.4 + 2.2)
+    assert capacity.predicted_cpu_ms(COSTS, cured, took_s=2) == pytest.approx(2 + 0.4 + 2.2)
     stock = cured | {"cured": False, "loads": 10}
-    assert capacity.said_ms(COSTS, stock, took_s=2) == pytest.approx(4 + 2.2)
+    assert capacity.predicted_cpu_ms(COSTS, stock, took_s=2) == pytest.approx(4 + 2.2)
 
 
 def test_the_memory_of_the_model_is_that_of_the_largest_worker_of_all_jobs():
@@ -249,7 +249,7 @@ def test_the_memory_of_the_model_is_that_of_the_largest_worker_of_all_jobs():
         "job": list(capacity.WAITS), "repeat": 1, "workers": 2, "pages": [32, 2, 32],
         "wall_s": [0.3, 2.0, 2.3], "loads": 0, "cpu_ms": 1.0, "engine_cpu_ms": 1.0,
     })  # fmt: skip
-    found = capacity.fitted(curve, pages, waits)
+    found = capacity.fit_costs(curve, pages, waits)
     assert found.memory_mib == 170
     # Medians: one round in three that is far off moves nothing.
     assert (found.page_ms, found.task_ms, found.engine_task_ms) == pytest.approx((1, 8, 4))
@@ -287,3 +287,31 @@ def test_what_others_published_by_hand():
     unknown = capacity.PUBLISHED[1]
     assert pd.isna(capacity.core_ms(unknown)) and pd.isna(capacity.core_hour(unknown))
     assert many.capacity is capacity
+
+
+# ---------------------------------------------------------------------------- what a worker sends
+
+
+@pytest.mark.parametrize(
+    ("change", "failed", "file"),
+    [
+        ({}, "", b"packed"),
+        ({"file": None}, "", None),
+        ({"file": "no base64!"}, "its file came damaged", None),
+        ({"failed": "it died"}, "it died", None),
+        ({"status": 1, "said": "no Python 2.7"}, "no Python 2.7", None),
+        ({"status": 3, "said": ""}, "exit code 3", None),
+        ({"code": "def5678 aa"}, "its checkout is def5678, and here is abc1234", None),
+        # The same commit, with files that were changed.
+        ({"code": "abc1234 bb"}, "here is abc1234, or files differ: nothing was measured", None),
+        ({"code": ""}, "none that says its commit", None),
+    ],
+)
+def test_an_answer_of_a_worker_counts_from_the_same_checkout_alone(
+    change, failed, file, monkeypatch
+):
+    monkeypatch.setattr(cluster.measurements, "code", lambda: "abc1234 aa")
+    sent = {"worker": "w", "command": ["measure"], "code": "abc1234 aa", "status": 0}
+    answer = cluster._answer(sent | {"out": "o", "said": "", "file": "cGFja2Vk"} | change)
+    assert (answer.worker, answer.command, answer.file) == ("w", ["measure"], file)
+    assert failed in answer.failed and bool(answer.failed) is bool(failed)

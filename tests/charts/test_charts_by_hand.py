@@ -5,15 +5,18 @@ import io
 import math
 import re
 from importlib import import_module
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from test_charts import PUBLISHED, runs, visits
 from test_machines import run
 
 from casebook import charts
 from casebook.cases.many.capacity import Costs
-from casebook.charts import capacity_calculator, frame_arrows, matrix, series, tables
+from casebook.charts import capacity_calculator, frame_arrows, matrix, series, tables, timelines
+from casebook.charts import figure as page
 from casebook.charts.figure import Chart
 from casebook.charts.series import Part, Point, Quantity
 from casebook.errors import UsageError
@@ -280,6 +283,76 @@ def test_frames_in_a_row_are_one_arrow_with_their_bytes_together():
         "6 frames: the client sent 1 SETTINGS, 1 HEADERS and 1 WINDOW_UPDATE; the server sent "
         "3 DATA. Stream 1 took 0.250 s and brought 1,501 bytes of data."
     )
+
+
+def test_only_packets_with_new_data_followed_a_lost_one():
+    """Of what was sent until the loss was repaired, what had been sent before is nothing new."""
+    rows = [
+        # ms, seq, is_again, dropped
+        (0, 0, False, False), (1, 1000, False, True), (2, 2000, False, False),
+        (3, 0, True, False), (4, 3000, False, False), (9, 1000, True, False),
+        (10, 4000, False, False),
+    ]  # fmt: skip
+    frame = pd.DataFrame(
+        [
+            {"client": "bare-h2", "t_s": ms / 1000, "direction": "back", "connection": 0}
+            | {"seq": seq, "bytes": 1000, "is_again": is_again, "dropped": dropped}
+            for ms, seq, is_again, dropped in rows
+        ]
+    )
+    alt = charts.packets(frame).alt
+    assert "sent again after 8.0 ms; meanwhile 2 packets followed on its connection." in alt
+
+
+def test_a_call_takes_until_its_own_return_and_not_that_of_a_later_one():
+    rows = [
+        # t_s, greenlet, depth, function, event
+        (0.0, 1, 0, "recv", "call"), (0.1, 1, 1, "poll", "call"), (0.5, 2, 1, "poll", "return"),
+        (0.6, 1, 1, "poll", "return"), (2.0, 1, 1, "close", "call"), (2.1, 1, 1, "close", "return"),
+        (3.0, 1, 0, "recv", "return"), (5.0, 1, 1, "poll", "call"), (5.2, 1, 1, "poll", "return"),
+    ]  # fmt: skip
+    columns = ["t_s", "greenlet", "depth", "function", "event"]
+    frame = pd.DataFrame(rows, columns=columns).assign(file="wait.py", line=99)
+    # Of both calls of poll the first is longer: half a second, and not until 5.2 s.
+    assert "▶   poll  wait.py:99  ◀ 0.500 s pass here" in charts.trace(frame, "poll").text
+    assert "◀ 3.00 s pass here" in charts.trace(frame, "recv").text
+    with pytest.raises(UsageError, match="no call of this trace contains 'poll'"):
+        charts.trace(frame[frame["event"] == "call"], "poll")
+
+
+def test_requests_that_were_sent_early_and_those_that_waited_at_once_are_counted():
+    """Three requests: two are out when the first response is in, and two wait at once at most."""
+    parts = [
+        # page, sent, waited from, to, received
+        (0, 0.1, 0.2, 1.0, 1.1), (1, 0.2, 0.3, 1.3, 1.4), (2, 1.15, 1.3, 2.0, 2.1)
+    ]  # fmt: skip
+    frame = pd.DataFrame(
+        [
+            {"page": page, "event": event, "start_s": start, "end_s": end}
+            for page, sent, start, end, received in parts
+            for event, start, end in (
+                ("send", sent, sent), ("wait", start, end), ("receive", end, received)
+            )
+        ]
+    )  # fmt: skip
+    seen = SimpleNamespace(
+        frame=frame, heartbeats=[0.1, 0.9, 1.0], delay_s=0.8, stack="stage-1-py27",
+        source="live", measured_at="2026-11-20T11:05:00Z",
+    )  # fmt: skip
+    alt = timelines._Timeline("one stack", seen).alt()
+    assert alt == (
+        "One stack: 3 requests in 2.10 s, 2 waiting at once at most. 2 of 3 had been sent before "
+        "the first response was in. The event loop was blocked for 1.10 s at longest."
+    )
+    panel = timelines._Timeline("one stack", seen).panel(2.1)
+    assert (panel["delay"], panel["stall"], panel["end"]) == (800.0, 50.0, 2142.0)
+
+
+def test_a_mark_is_full_where_it_was_measured_half_where_recorded_hollow_where_published():
+    axes = Figure().add_subplot()
+    for source in ("live", "reference", "published"):
+        page.marks(axes, [1.0], [1.0], "stage-1", marker="o", source=source)
+    assert [line.get_fillstyle() for line in axes.get_lines()] == ["full", "left", "none"]
 
 
 def test_arrivals_say_who_waited_for_the_slow_book():

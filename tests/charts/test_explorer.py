@@ -401,6 +401,9 @@ def test_a_request_tells_its_parts_and_a_zoom_shows_its_handshake(folder: Path, 
     assert plots.count() == 2
     label = plots.nth(1).get_attribute("aria-label")
     assert "10 requests in 1.10 s, 1 waiting at once at most" in label
+    # A loop that never beats is blocked to the end, which no beat ends; the other one never is.
+    assert [plots.nth(i).locator(".tl-stall").count() for i in (0, 1)] == [0, 1]
+    assert plots.nth(1).locator(".tl-late").text_content() == "blocked for 1.10 s at longest"
     plots.nth(1).focus()
     assert said.inner_text().startswith("two. Request 0: connected in 4.0 ms, handshake 3.0 ms")
     tab.keyboard.press("ArrowDown")

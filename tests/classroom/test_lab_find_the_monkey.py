@@ -46,6 +46,28 @@ def test_the_other_cure_of_chapter_7_has_full_points_too(tmp_path):
     assert missing(graded(LAB, text, tmp_path)) == {}
 
 
+#: As on a machine that is busy elsewhere: from one request to the next the program needs longer
+#: than a page takes.
+BUSY = """\
+    from gevent import monkey
+    from urllib3.connection import HTTPConnection
+
+    sleep, sending = monkey.get_original("time", "sleep"), HTTPConnection.send
+
+    def send(self, data):
+        if self.sock is None:
+            self.connect()
+        sleep(0.3)
+        return sending(self, data)
+
+    HTTPConnection.send = send
+"""
+
+
+def test_a_right_mend_is_right_on_a_busy_machine_too(tmp_path):
+    assert missing(graded(LAB, changed(LAB, (MEND, MEND + BUSY)), tmp_path)) == {}
+
+
 def test_the_empty_one_has_nothing_and_with_a_prediction_one_point(tmp_path):
     handed_out = (grading.folder(LAB) / "answer.py").read_text()
     report = graded(LAB, handed_out, tmp_path)

@@ -44,8 +44,8 @@ def test_what_was_measured_elsewhere_says_so_and_long_words_end():
     assert own.items[1].measured == (
         "x" * 1000 + " … and so on\nof A chip, 2 cores, not measured here"
     )
-    assert grade_report.of_machine("A chip") == " (of A chip, not measured here)"
-    assert grade_report.of_machine("") == ""
+    assert grade_report.machine_note("A chip") == " (of A chip, not measured here)"
+    assert grade_report.machine_note("") == ""
 
 
 def test_a_grading_as_text():

@@ -6,6 +6,7 @@ import tarfile
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 from here import needs, run
 
@@ -44,6 +45,14 @@ def test_a_chapter_is_ready_once_a_cell_showed_something_and_no_cell_runs_after_
     [(is_ready, line)] = ready.lines([path])
     assert is_ready and line.startswith("01_own: ready, its first output after ")
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("cell", ["'shown'", "1 / 0", "print('nothing shown')"])
+def test_no_kernel_is_left_of_a_chapter(tmp_path, cell):
+    """Twenty-three of them would fill the memory of a small machine."""
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    list(ready.lines([written(tmp_path, cell)]))
+    assert {process.pid for process in psutil.Process().children(recursive=True)} <= before
 
 
 def test_what_is_not_ready_says_why(tmp_path, monkeypatch):

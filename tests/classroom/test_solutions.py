@@ -75,7 +75,8 @@ def test_its_links_lead_to_files_and_none_to_a_teachers_page(copy: Path) -> None
         for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text):
             if not link.startswith(("../casebook/", "../doctor.py", "../shared_context.py")):
                 assert (student.parent / link).exists(), (student.name, link)
-    assert not list(copy.rglob("instructors.md")) and not list(copy.rglob("lab_*.md"))
+    for pages in ("instructors.md", "lab_*.md", "whodunit.md"):
+        assert list((places.ROOT / "book").glob(pages)) and not list(copy.rglob(pages))
 
 
 def test_it_writes_into_no_folder_that_is_there(tmp_path: Path) -> None:

@@ -55,6 +55,38 @@ def test_slides_are_shown_from_a_folder_with_nothing_from_outside(made, browser)
     assert any(url.endswith("reveal.js/dist/reveal.js") for url in asked)
 
 
+#: What scrolls on the slide that is shown, and the lowest point of its text.
+SCROLLS = """() => [...Reveal.getCurrentSlide().querySelectorAll('*')].filter(element => {
+    const style = getComputedStyle(element);
+    return /auto|scroll/.test(style.overflowY) && element.scrollHeight > element.clientHeight;
+}).map(element => `${element.tagName} ${element.className}`)"""
+LOWEST = """() => Math.max(...[...Reveal.getCurrentSlide().querySelectorAll('*')].map(
+    element => element.getBoundingClientRect().bottom))"""
+
+
+@needs("npm")
+def test_nothing_on_a_slide_scrolls_or_is_cut_off(made, browser):
+    """A long program is drawn smaller, and so is a long title."""
+    cell = nbformat.v4.new_code_cell("listing")
+    lines = "\n".join(f"line {number}{' and on' * 40 * (number == 3)}" for number in range(160))
+    listing = {"text/html": f"<pre><code>{lines}</code></pre>"}
+    cell.outputs = [nbformat.v4.new_output("display_data", data=listing)]
+    title = nbformat.v4.new_markdown_cell(f"# A title {'that goes on ' * 12}")
+    cells = [title, nbformat.v4.new_markdown_cell("A sentence."), cell]
+    file = made / "slides" / "long.html"
+    file.write_text(archive.slides_of(nbformat.v4.new_notebook(cells=cells)), encoding="utf-8")
+    with browser.new_page(viewport={"width": 1280, "height": 720}) as page:
+        page.goto(file.as_uri())
+        page.wait_for_function("window.Reveal && Reveal.isReady()")
+        seen = ""
+        for number in range(page.evaluate("Reveal.getTotalSlides()")):
+            page.evaluate("number => Reveal.slide(number)", number)
+            seen += page.evaluate("Reveal.getCurrentSlide().innerText")
+            assert page.evaluate(SCROLLS) == []
+            assert page.evaluate(LOWEST) <= 720
+        assert "A title" in seen and "line 159" in seen
+
+
 @needs("npm")
 def test_the_archive_has_all_labs_and_all_answers(made):
     for lab in grading.LABS:

@@ -128,7 +128,7 @@ def test_an_answer_says_what_it_lacks_and_not_whether_it_is_right(tmp_path):
             (folder / "runs" / f"{made.id}.json").write_text(json.dumps(asdict(made)))
             ids.append(made.id)
         assert whodunit.answer(folder, "lock", ids[:1]).partition(": ")[2] == (
-            "lock, with notices over https; such an answer needs 2 kinds of runs; still missing: "
+            "lock, with notices over https; such an answer needs 2 kinds of run; still missing: "
             "notices over http. Whether it is right, the marks say."
         )
         assert "all are there" in whodunit.answer(folder, "lock", ids)
@@ -140,7 +140,7 @@ def test_an_answer_says_what_it_lacks_and_not_whether_it_is_right(tmp_path):
         with pytest.raises(UsageError, match="11 runs are too many; choose 10 at most"):
             whodunit.answer(folder, "lock", ids[:1] * 11)
         assert (folder / "answer.json").read_text() == kept
-        assert "1 kind of runs" in whodunit.answer(folder, "session", [])
+        assert "1 kind of run;" in whodunit.answer(folder, "session", [])
     assert "whodunit mark FOLDER" in (folder / "case.md").read_text()
 
 

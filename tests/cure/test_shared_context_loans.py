@@ -8,8 +8,10 @@ found in a second.
 import os
 import shutil
 import ssl
+import threading
 from pathlib import Path
 
+import psutil
 import pytest
 import requests
 import trustme
@@ -243,6 +245,15 @@ def test_who_trusts_the_system_makes_its_own_context_and_who_trusts_nobody_share
     assert cure._stays_stock(given) == "it was given ssl_context"
 
 
+def test_where_a_proxy_forwards_the_connection_to_it_is_its_own(hosts):
+    connection = cure._Connection("h", 1, cert_reqs="CERT_REQUIRED", ca_certs=str(hosts.ca_file))
+    assert cure._stays_stock(connection) == ""
+    connection.proxy = "https://127.0.0.1:2"
+    assert cure._stays_stock(connection) == "its proxy forwards, and does not tunnel"
+    connection.set_tunnel("h", 1)
+    assert cure._stays_stock(connection) == ""
+
+
 def test_what_a_connection_may_be_told_besides():
     told = {"ca_cert_dir", "ca_cert_data", "key_password", "assert_hostname", "assert_fingerprint"}
     assert told | {"ssl_version", "ssl_minimum_version", "ssl_maximum_version"} == {*cure._SETTINGS}
@@ -294,11 +305,83 @@ def test_where_keys_are_logged_nothing_is_shared(hosts, monkeypatch, tmp_path):
 
 
 def test_what_is_no_file_is_not_opened(tmp_path):
+    """Nor is its writer woken, who waits for stock requests to read what it has to say."""
     os.mkfifo(tmp_path / "pipe")
     way = cure._Way((), str(tmp_path / "pipe"), (), (), None, ())
-    with pytest.raises(cure._OwnContext, match="no regular file"):
-        cure._read(way)
+    opened, waits = threading.Event(), threading.Event()
+
+    def write():
+        waits.set()
+        with open(tmp_path / "pipe", "wb"):
+            opened.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert waits.wait(20)
+        for _ in range(5):
+            with pytest.raises(cure._OwnContext, match="no regular file"):
+                cure._read(way)
+            assert not opened.wait(0.05)
+    finally:
+        # A reader who does not wait for the writer, who may have gone.
+        reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+        writer.join(20)
+        os.close(reader)
+    assert opened.is_set()
     assert cure._read(way._replace(bundle=None)) == []
+
+
+def test_files_that_were_read_are_closed_again(hosts):
+    for _ in range(3):
+        assert get(hosts) == "nobody"
+    assert str(hosts.ca_file) not in [file.path for file in psutil.Process().open_files()]
+
+
+def test_a_connection_that_connects_again_borrows_again(hosts, tmp_path):
+    """It keeps nothing of its first loan: its file may trust somebody else by now."""
+    bundle = str(shutil.copy(hosts.ca_file, tmp_path / "bundle.pem"))
+    adapter = cure.SharedContextAdapter()
+    with requests.Session() as session:
+        session.trust_env = False
+        session.mount("https://", adapter)
+
+        def again():
+            answer = session.get(hosts.urls[0], verify=bundle, timeout=20)
+            [pool] = adapter.poolmanager.pools._container.values()
+            connection = pool._get_conn()
+            connection.close()  # as when a server has ended it
+            pool._put_conn(connection)
+            assert connection.ssl_context is None
+            return answer.json()["shown"]
+
+        assert [again(), again()] == ["nobody"] * 2 and told() == (1, 2, {})
+        trustme.CA().cert_pem.write_to_path(bundle)
+        with pytest.raises(requests.exceptions.SSLError, match="certificate verify failed"):
+            again()
+
+
+def test_what_is_taken_back_is_shared_no_more(hosts, monkeypatch):
+    for name in ("__init__", "__setstate__", "proxy_manager_for"):
+        # As it is now, once the test is over.
+        monkeypatch.setattr(cure._HTTPAdapter, name, vars(cure._HTTPAdapter)[name])
+    monkeypatch.setattr(cure, "_installed", False)
+    cure.install()
+    made_before = requests.adapters.HTTPAdapter()
+    assert get(hosts, adapter=made_before) == "nobody" and told() == (1, 1, {})
+    cure.uninstall()
+    assert get(hosts, adapter=requests.adapters.HTTPAdapter()) == "nobody"
+    assert told() == (0, 0, {})
+
+
+def test_a_shared_context_offers_the_protocols_that_stock_requests_offers(hosts):
+    cure.preload(str(hosts.ca_file))
+    [slot] = cure._slots.values()
+    hello = ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        slot.lent[1].wrap_bio(ssl.MemoryBIO(), hello, server_hostname="localhost").do_handshake()
+    said = hello.read()
+    assert cure._alpn() and all(name.encode() in said for name in cure._alpn())
 
 
 # ---------------------------------------------------------------- what is kept

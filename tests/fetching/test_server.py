@@ -17,10 +17,12 @@ from urllib.parse import urlsplit
 
 import go_httpbin
 import pytest
+import requests
 from here import alive, eventually, last_words, needs, run
 
 from casebook import places
 from casebook.cases.fetching import server
+from casebook.cases.fetching.server.app import Epoch, Refusal
 from casebook.errors import ServerFailed, UsageError
 
 ROOT = places.ROOT
@@ -168,6 +170,24 @@ def test_a_refusal_says_why(lab, method, path, status, detail):
 
 
 @needs("curl")
+@pytest.mark.parametrize("path", ["/get", "/nothing"])
+def test_a_reply_that_ends_its_connection_says_so(lab, path):
+    _, ending, _ = curl(lab, path, "-H", "Connection: close")
+    _, keeping, _ = curl(lab, path)
+    assert ending["connection"] == "close"
+    assert "connection" not in keeping
+
+
+def test_no_pool_sends_a_request_into_the_end_of_a_connection(lab):
+    """Without that header a pool keeps the connection; a tenth of what it asks next is lost."""
+    with requests.Session() as session:
+        session.headers["Connection"] = "close"
+        for page in range(100):
+            assert session.get(f"{lab.url}/get?page={page}", verify=str(lab.ca_file)).ok
+    assert counted(lab) == (100, 100, 100, 1)
+
+
+@needs("curl")
 def test_head_has_the_headers_alone(lab):
     status, headers, body = curl(lab, "/get", "--head")
     assert (status, body) == (200, b"")
@@ -256,6 +276,20 @@ def test_old_protocols_and_refusals_are_counted_too(lab):
     curl(lab, "/get", "--http1.0")
     curl(lab, "/nothing")
     assert lab.counters()["protocols"] == {"HTTP/1.0": 1, "HTTP/1.1": 1}
+
+
+def test_a_request_that_is_refused_is_in_flight_no_more():
+    epoch = Epoch()
+    for _ in range(3):
+        with pytest.raises(Refusal, match="no such page"), epoch.request("HTTP/1.1"):
+            raise Refusal(404, "no such page")
+    with epoch.request("HTTP/1.0"), epoch.request("HTTP/1.1"):
+        assert epoch.in_flight == 2
+    assert epoch.in_flight == 0
+    assert epoch.report() == {
+        "connections": 0, "handshakes": 0, "requests": 5, "peak_in_flight": 2,
+        "protocols": {"HTTP/1.1": 4, "HTTP/1.0": 1},
+    }  # fmt: skip
 
 
 def test_reading_the_counters_is_not_counted(lab):

@@ -10,6 +10,7 @@ from casebook import words
 from casebook.errors import UsageError
 from casebook.findings import claims, published, side_by_side
 from casebook.findings.finding import Attempt, Finding, Rounds, outcome_of
+from casebook.findings.sentences import Sentence
 from casebook.laboratory.decisions import (
     HOLDS,
     NOT_HERE,
@@ -91,7 +92,7 @@ def test_two_attempts_are_both_told():
 
 def frame(*sources: str) -> pd.DataFrame:
     rows = enumerate(zip(sources, ("k", None, "", "k"), strict=False))
-    return claims.behind(pd.DataFrame([
+    return claims.runs_frame(pd.DataFrame([
         {"source": source, "stack": f"s{n % 2}", "wall_s": 3.0 + n, "key": key}
         for n, (source, key) in rows
     ]))  # fmt: skip
@@ -108,12 +109,12 @@ def test_what_is_said_of_the_runs_behind():
     }  # fmt: skip
     recorded = claims._of_runs("x", frame("reference", "reference"), "", "wall_s")
     assert (recorded["source"], recorded["live"]) == ("reference", False)
-    nothing = claims._of_runs("x", claims.behind(None), "", "wall_s")
+    nothing = claims._of_runs("x", claims.runs_frame(None), "", "wall_s")
     assert (nothing["source"], nothing["live"], nothing["keys"]) == ("live", True, [])
 
 
 def test_in_the_book_of_a_machine_file_nothing_is_live(monkeypatch):
-    monkeypatch.setattr(words, "is_of_file", lambda: True)
+    monkeypatch.setattr(words, "is_from_machine_file", lambda: True)
     its = claims._of_runs("x", frame("live"), "", "wall_s")
     assert (its["source"], its["live"]) == ("reference", False)
 
@@ -189,6 +190,21 @@ def test_how_many_came_out_how():
         "3 hold, 1 is undecided, 2 came out otherwise, 1 cannot be measured here"
     )
     assert ledger.came_out([HOLDS]) == "1 holds" and ledger.came_out([]) == ""
+
+
+def test_a_row_of_the_ledger_leads_to_the_sentence_and_the_sentence_to_the_row():
+    finding = Finding("a-lock", "It is.", value=2.0, outcome=HOLDS, chapter="11_the_lock")
+    page = ledger.claims_page([finding])
+    assert '<a href="../notebooks/11_the_lock.html#claim-a-lock">11 the lock</a>' in page
+    assert '<span id="claim-a-lock"></span>' in page
+    compared = published.Comparison("talk-1", "3 s", "4 s", "differs", "", "live", "02_all")
+    page = ledger.published_page({}, [compared])
+    assert '<a href="../notebooks/02_all.html#published-talk-1">02 all</a>' in page
+    assert '<span id="published-talk-1"></span>' in page
+    for kind, ledgers in (("claim", "claims"), ("published", "published")):
+        html = Sentence(kind, "a-lock", "It is.", "✓", HOLDS, "", "").html
+        assert f'id="{kind}-a-lock"' in html
+        assert f'href="../book/{ledgers}.md"' in html  # in a notebook; a page has the anchor, too
 
 
 # ------------------------------------------------------------------------- the published comparison
@@ -318,6 +334,20 @@ def test_only_findings_of_several_machines_are_counted():
     assert side_by_side.how_many(side_by_side.findings(both)) == (
         "Of 2 findings that several machines have, 1 came out differently."
     )
+
+
+def test_where_nothing_can_be_told_there_is_no_verdict():
+    """A single request, or no delay to speak of, is serial and concurrent alike."""
+    rows = [
+        ("told", 1, 1.0, "between"), ("told", 10, 1.0, "serial"),
+        ("one request", 1, 1.0, "between"), ("short", 10, 0.04, "between"),
+        ("just long enough", 2, 0.05, "concurrent"),
+    ]  # fmt: skip
+    runs = pd.DataFrame(rows, columns=["stack", "n", "delay_s", "verdict"])
+    runs = runs.assign(client="grequests", scheme="https", effective_concurrency=1.0)
+    assert {way[0]: verdict for way, verdict in side_by_side._verdicts(runs).items()} == {
+        "told": "serial", "just long enough": "concurrent"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,8 @@ WITHOUT = {
         books-compiled-alone quic-sooner quic-sooner-granian distance-window quic-last-book
         quic-share quic-cpu take-one-book""",
     "It is about releases of the past alone, or what others published of them.": """
-        books-user-cpu books-user-cpu-later books-hyper-alone books-elapsed hello-original""",
+        books-user-cpu books-user-cpu-later books-hyper-alone books-elapsed books-both-2016
+        hello-original""",
     "It is what a patch of gevent's, or none, is for: nobody will mend it.": """
         monkeys-order-matters monkeys-wrong-order-looks-fast monkeys-poll-left-alone
         cures-threads-become-greenlets cures-patch-all-adds""",

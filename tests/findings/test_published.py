@@ -39,6 +39,8 @@ def test_series_stand_beside_runs_in_a_chart():
     frame = published.series("talk-serial", "talk-grequests27")
     assert list(frame["n"]) == [3, 5, 10] * 2
     assert list(frame["client"]) == ["requests"] * 3 + ["grequests"] * 3
+    # Three pages in 3.30 s, five in 5.50, ten in 11, with one second for each.
+    assert [round(value, 3) for value in frame["effective_concurrency"][:3]] == [0.909] * 3
     assert set(frame["stack"][3:]) == {"stage-0-py27"} and set(frame["source"]) == {"published"}
     with pytest.raises(UsageError):
         published.series("profile-stage2")

@@ -24,7 +24,6 @@ ALLOWED = {
     "stages-one-package": "what a script imports, one can read in it",
     "method-serial-bound": "arithmetic: n waits in a row take n waits at least",
     "hello-alpn": "RFC 9113 and RFC 7301 say so; the finding shows it",
-    "distance-tls": "RFC 8446 says so; the finding shows it",
     "slow-streams-do-not-wait": "RFC 9113 says so; the finding shows it",
     "machine-leaks": "everybody in one process of requests, as its row says",
     "patched-seal-tells-verdict": "the row names the packages in its next cell",
@@ -152,6 +151,9 @@ def test_what_runs_were_measured_on_is_said_by_their_columns() -> None:
         "client": ["httpx", "bare-h2", None], "latency_ms": [4, 35, 35], "congestion": "reno",
         "openssl": "", "wall_s": 1.0, "n": range(3),
     })  # fmt: skip
-    assert reach.on(runs) == "client httpx, bare-h2; latency_ms 4, 35; congestion reno"
+    assert reach.conditions_of(runs) == "client httpx, bare-h2; latency_ms 4, 35; congestion reno"
     many = pd.DataFrame({"latency_ms": range(9)})
-    assert reach.on(many) == "latency_ms 9 kinds" and reach.on(pd.DataFrame()) == ""
+    assert (
+        reach.conditions_of(many) == "latency_ms 9 kinds"
+        and reach.conditions_of(pd.DataFrame()) == ""
+    )

@@ -165,7 +165,7 @@ def test_a_verdict_in_a_file_is_not_believed(file):
 
 def _runs(file, *answers):
     packed(file, HEAD, *({"answer": each} for each in answers))
-    return elsewhere.of_machine(machine_files.read(file), RUNS)
+    return elsewhere.rows_of_machine(machine_files.read(file), RUNS)
 
 
 def test_text_of_a_stranger_stays_text(file):
@@ -379,7 +379,7 @@ def test_each_machine_of_the_book_is_whole_and_anonymous(path):
     assert len(machine.answers) > 100
     assert len(machine.findings) > 100 or machine.name == reference.NAME
     for kind in (RUNS, VISITS, LOADS):
-        frame = elsewhere.of_machine(machine, kind)
+        frame = elsewhere.rows_of_machine(machine, kind)
         assert len(frame) > 40 and set(frame["source"]) == {"reference"}, kind.name
     published = {"stage-2-py27": "serial", "stage-3-py27": "concurrent", "stage-3-py37": "serial"}
     found = side_by_side.verdicts([machine])[machine.name]

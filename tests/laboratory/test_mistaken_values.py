@@ -46,7 +46,7 @@ GOOD: dict[str, Any] = {
 GOOD_OF = {
     "near_limit.measure": {"repeats": 1}, "bookstore.line.visits.visit": {"clients": ["bare-h2"]},
     "quic.visit": {"clients": ["bare-h3"]},
-    "capacity.off": {"pages": pd.DataFrame()}, "capacity.at_scale": {"pages": [1e6]},
+    "capacity.prediction_ratio": {"pages": pd.DataFrame()}, "capacity.at_scale": {"pages": [1e6]},
     "experiment.measure": {}, "handshakes.": {"ways": ["shared"]}, "costs.measure": {},
     "client_tasks.": {"ways": ["httpx-each"]}, "processor_time.": {"names": ["stage-1-today"]},
     "timed_visits.from_reference": {"repeats": 3, "n": 200},

@@ -173,3 +173,10 @@ def test_the_first_round_that_failed_is_what_is_raised_and_no_more_begin():
     with pytest.raises(ValueError, match="1"):
         rounds.side_by_side(measure, 40, 2)
     assert len(begun) < 40
+
+
+def test_the_chapter_that_measures_alone_is_named_and_no_earlier_one(monkeypatch):
+    for chapter in ("15_thousands", "07_cures"):
+        monkeypatch.setenv("CASEBOOK_CHAPTER", chapter)
+        with reservation.exclusive():
+            assert reservation._exclusive_chapter() == f", measuring alone: {chapter}"

@@ -10,6 +10,11 @@ from here import run
 
 from casebook import cli, places
 from casebook.cases.fetching import server
+from casebook.cases.many import cluster
+from casebook.classroom import grading
+from casebook.classroom.grade_report import Report
+from casebook.laboratory.machine_files import Machine
+from casebook.pages import timing
 
 MEASURE = ("measure", "stage-1-today", "--delay", "0.1", "--n")
 
@@ -88,6 +93,33 @@ def test_what_cannot_be_measured_ends_with_one_clear_line(arguments, status, why
     assert out == "" and why in error.splitlines()[-1] and "Traceback" not in error
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("whodunit", "new", "--seed", "a", "--into", "FILE/class"),
+        ("whodunit", "answer", "NOWHERE", "--culprit", "lock"),
+        ("whodunit", "run", "NOWHERE", "pages"),
+        ("course", "--exercises", "FILE/copy"),
+        ("laptops", "NOWHERE/class.tar.gz"),
+        ("machine", "compare", str(next(places.DATA.rglob("*.xz"))), "--page", "NOWHERE/a.html"),
+    ],
+)
+def test_a_file_that_is_named_and_cannot_be_had_is_one_line(arguments, tmp_path, capsys):
+    (tmp_path / "FILE").touch()
+    named = [
+        str(tmp_path / part) if part.startswith(("FILE", "NOWHERE")) else part for part in arguments
+    ]
+    assert cli.main(named) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("casebook: ") and str(tmp_path) in line
+
+
+def test_a_file_that_nobody_named_keeps_its_traceback(monkeypatch, tmp_path):
+    monkeypatch.setattr(cli.whodunit, "write_case", lambda _: open("/nowhere/of/ours"))
+    with pytest.raises(FileNotFoundError):
+        cli.main(["whodunit", "new", "--seed", "a", "--into", str(tmp_path)])
+
+
 def test_a_server_with_an_unknown_certificate_is_an_error_and_no_timing():
     with server.start(scheme="https") as other:
         done = casebook("measure", "stage-1-today", "--n", "2", "--url", other.url, "--json")
@@ -127,3 +159,64 @@ def test_another_broken_pipe_is_told():
     code += "cli.stacks.run = lose\ncli.main(['stacks'])"
     done = run(sys.executable, "-c", code)
     assert done.returncode == 1 and "to a server" in done.stderr
+
+
+def test_ctrl_c_leaves_as_in_a_shell(monkeypatch):
+    def interrupted(_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.stacks, "run", interrupted)
+    assert cli.main(["stacks"]) == 130
+
+
+def graded(right: bool, is_whole: bool) -> Report:
+    report = Report("a lab")
+    report.add("this", right, 3, "as it came out", "look again")
+    if not is_whole:
+        report.leave("that", 4, "Python 2.7")
+    return report
+
+
+@pytest.mark.parametrize(
+    ("right", "is_whole", "status"),
+    [(True, True, 0), (True, False, 3), (False, True, 1), (False, False, 1)],
+)
+def test_a_grading_leaves_by_what_it_found(right, is_whole, status, monkeypatch, capsys):
+    monkeypatch.setattr(grading, "grade", lambda *_: graded(right, is_whole))
+    assert cli.main(["grade", "a-lab", "answer.py"]) == status
+    assert "3   this" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("times", "status", "words"),
+    [(1.2, 0, "the chapters took 1.20 times what intel"), (1.3, 1, "above 1.25"),
+     (None, 2, "does not say what its chapters took")],
+)  # fmt: skip
+def test_a_build_that_has_grown_leaves_with_1(times, status, words, monkeypatch, capsys):
+    monkeypatch.setattr(timing, "table", lambda _: "chapter  s")
+    monkeypatch.setattr(timing, "growth", lambda *_: times)
+    monkeypatch.setattr(timing, "on_this_machine", lambda _: {})
+    monkeypatch.setattr(cli.machine, "machine_of", lambda name: Machine(name, {}, []))
+    assert cli.main(["timing", "--against", "intel"]) == status
+    assert words in "".join(capsys.readouterr())
+
+
+def test_what_is_asked_for_is_asked_of_each_worker(monkeypatch, capsys):
+    asked = []
+
+    def run_on_workers(address, keys, commands):
+        asked.append((address, keys, commands))
+        return [cluster.Answer("one", commands[0], "three runs"),
+                cluster.Answer("two", commands[1], failed="it has no Python 2.7")]  # fmt: skip
+
+    monkeypatch.setattr(cluster, "run_on_workers", run_on_workers)
+    options = ["--n", "3,10", "--delay", "0.5", "--repeats", "2", "--client", "loop"]
+    options += ["--scheme", "http", "--trust", "authority"]
+    names = ["stage-1-today", "stage-1-py27"]
+    assert cli.main(["measure", *names, *options, "--on", "tcp://127.0.0.1:1"]) == 1
+    [(address, keys, commands)] = asked
+    assert (address, keys) == ("tcp://127.0.0.1:1", None)
+    given = [cli._parser().parse_args(["measure", name, *options]) for name in names]
+    assert [cli._parser().parse_args(command) for command in commands] == given
+    out, error = capsys.readouterr()
+    assert out == "one:\nthree runs\n" and "two, stage-1-py27: it has no Python 2.7" in error

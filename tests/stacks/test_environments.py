@@ -3,12 +3,14 @@
 import json
 import os
 import re
+import runpy
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from here import environment, python_in
@@ -234,6 +236,7 @@ def test_a_failed_installation_says_why_and_leaves_nothing(own, python):
 PROCESS = """
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from casebook import places, stacks
 from casebook.stacks import environments
 places.ENVIRONMENTS = Path(sys.argv[1])
@@ -317,16 +320,70 @@ def test_each_environment_holds_its_lock(lock):
 
 
 def test_a_stack_runs_in_declared_variables_only(monkeypatch):
+    made = environment(STAGE_1.name)  # while this shell can reach packages
     for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE",
                  "HTTPS_PROXY", "https_proxy", "PYTHONPATH", "GEVENT_LOOP"):  # fmt: skip
         monkeypatch.setenv(name, "/nonexistent")
-    declared = environments.clean_environ(environment(STAGE_1.name))
+    declared = environments.clean_environ(made)
+    monkeypatch.setenv("PATH", f"/nonexistent/bin{os.pathsep}{os.environ['PATH']}")
+    assert environments.clean_environ(made) == declared
     names = "PATH HOME LANG TZ PYTHONHASHSEED PYTHONIOENCODING PYTHONNOUSERSITE"
     assert set(declared) == {*names.split(), "PYTHONDONTWRITEBYTECODE"}
     assert "nonexistent" not in str(declared)
-    assert declared["HOME"] == str(environment(STAGE_1.name).python.parent.parent)
+    assert declared["HOME"] == str(made.python.parent.parent)
     own = environments.clean_environ(environments.ensure(stacks.get("stage-0")))
     assert own["HOME"] == os.path.expanduser("~") and "SSL_CERT_FILE" not in own
+
+
+def test_an_installer_is_led_into_no_other_environment(tmp_path, monkeypatch):
+    """What a reader set to reach packages stays; what would put them elsewhere does not."""
+    elsewhere = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET",
+                 "PIP_PREFIX", "PIP_ROOT", "PIP_NO_BINARY", "PIP_ONLY_BINARY"}  # fmt: skip
+    mirrors = {"UV_DEFAULT_INDEX", "PIP_INDEX_URL", "HTTPS_PROXY"}
+    for name in elsewhere | mirrors | {"PIP_USER"}:
+        monkeypatch.setenv(name, "http://127.0.0.1:1/")
+    place = SimpleNamespace(log=tmp_path / "log", stack=STAGE_1)
+    code = "import json, os; print(json.dumps(dict(os.environ)))"
+    with open(tmp_path / "lock", "w") as lock:
+        installation._run(place, lock.fileno(), HERE, "-c", code)
+        with pytest.raises(EnvironmentFailed, match=r"\(exit code 3\):\n"):
+            installation._run(place, lock.fileno(), HERE, "-c", "raise SystemExit(3)")
+    given = json.loads(place.log.read_text())
+    assert elsewhere & given.keys() == set() and mirrors <= given.keys()
+    assert given["PIP_USER"] == "0"
+
+
+def test_environments_that_lie_behind_a_link_keep_their_place(tmp_path):
+    """A copy of the files borrows them (tests/support/copies.py), and must not make them anew."""
+    (tmp_path / "book" / "casebook").mkdir(parents=True)
+    shutil.copy(places.PACKAGE / "places.py", tmp_path / "book" / "casebook")
+    local = tmp_path / "book" / places.LOCAL_NAME
+    local.mkdir()
+    for name in ("envs", "pythons"):
+        (tmp_path / "lent" / name).mkdir(parents=True)
+        (local / name).symlink_to(tmp_path / "lent" / name)
+    copied = runpy.run_path(str(tmp_path / "book" / "casebook" / "places.py"))
+    assert copied["RUNS"] == local / "runs"
+    assert copied["ENVIRONMENTS"] == tmp_path / "lent" / "envs"
+    assert copied["PYTHONS"] == tmp_path / "lent" / "pythons"
+
+
+def test_a_removal_that_is_interrupted_leaves_no_environment(tmp_path, monkeypatch):
+    (tmp_path / installation.STAMP).write_text("{}")
+
+    def interrupted(_folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        installation._remove(tmp_path)
+    assert not (tmp_path / installation.STAMP).exists()
+
+
+def test_of_several_releases_of_a_python_the_newest_is_looked_at_first(tmp_path):
+    folders = [tmp_path / name / "bin" for name in ("3.7.9", "3.7.17", "3.7.2", "3.7.16-dev")]
+    newest = [folder.parent.name for folder in interpreters._newest_first(folders)]
+    assert newest == ["3.7.17", "3.7.16-dev", "3.7.9", "3.7.2"]
 
 
 def test_what_the_tests_bring_changes_nothing_of_the_readers_own_environment(monkeypatch):

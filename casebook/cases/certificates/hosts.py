@@ -155,6 +155,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:  # or a client's pool would send its next request into the end
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 

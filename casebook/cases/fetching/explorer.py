@@ -20,7 +20,7 @@ from casebook.laboratory import elsewhere, measurements
 from casebook.laboratory.experiment import can_run
 from casebook.laboratory.progress import Progress
 from casebook.mistakes import for_readers
-from casebook.words import REFERENCE, is_of_file, join
+from casebook.words import REFERENCE, is_from_machine_file, join
 
 PYTHONS = ("2.7", "3.7", "today")
 SCHEMES = ("https", "http")
@@ -188,7 +188,9 @@ def overview(timelines: Iterable[Timeline]) -> pd.DataFrame:
     rows, columns = [], ["python", "parts", "scheme"]
     for values, group in table(timelines).groupby(columns, sort=False):
         walls = group.set_index("n")["wall_s"]
-        measured_sizes = group.loc[(group["source"] != REFERENCE) & (not is_of_file()), "n"]
+        measured_sizes = group.loc[
+            (group["source"] != REFERENCE) & (not is_from_machine_file()), "n"
+        ]
         row = dict(zip(columns, values, strict=True)) | {f"n = {n}": walls.get(n) for n in SIZES}
         row["now"] = (
             "all" if len(measured_sizes) == len(group) else join(map(str, measured_sizes)) or "none"

@@ -95,6 +95,7 @@ def _questions(
     for size in as_list(n):
         check_range("n", size, 1, 200)
     check_range("the delay", delay_s, 0, server.MAX_DELAY_S, " s")
+    check_choice("the scheme", scheme, server.SCHEMES)  # before an environment is made
     server_parameters = {"delay_s": delay_s, "scheme": scheme}
     return [
         {"way": client, "n": size, **server_parameters}

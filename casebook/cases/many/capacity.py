@@ -1,6 +1,6 @@
 """How many machines a job takes: a model of what it costs, measured, and what others published.
 
-    costs = fitted(curve, pages, waits)
+    costs = fit_costs(curve, pages, waits)
     seconds(costs, Job(pages=10_000, size=25))     # of a job on this machine
     at_scale(costs, [1e6, 1e8, 1e9], hours=24)
 
@@ -69,8 +69,8 @@ class Costs:
         return self.server_page_ms + self.server_batch_ms / size
 
 
-#: For `fitted`: threads of each worker, and jobs, of pages that come at once, and of few and many
-#: that are waited for. Each page is a task.
+#: For `fit_costs`: threads of each worker, and jobs: of pages that come at once, and of few and
+#: many that are waited for. Each page is a task.
 WAITING_THREADS = 16
 WAITS = {
     "near": {"pages": 32, "size": 1},
@@ -80,7 +80,7 @@ WAITS = {
 
 
 @for_readers
-def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Costs:
+def fit_costs(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Costs:
     """Compute the costs of the law from its two ends.
 
     curve: of jobs.measure, cured, with the smallest and the largest `size` that are used here; what
@@ -95,7 +95,7 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Cos
         f"requests-{case}" for case in ("stock, new", "cured, new", "cured, kept")
     )
     load_ms = by_case.loc[stock, "cpu_ms"] - by_case.loc[cured, "cpu_ms"]
-    a_second = _a_second(waits, load_ms)
+    a_second = _costs_per_second(waits, load_ms)
     second_ms = _second_ms(a_second, curve["workers"], curve["threads"])
     seconds_ms = second_ms * curve["wall_s"] / curve["pages"]
     work_ms = curve["all_ms"] - loads_ms(curve, load_ms) - seconds_ms
@@ -127,7 +127,7 @@ def fitted(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Cos
     )
 
 
-def _a_second(waits: pd.DataFrame, load_ms: float) -> dict[str, float]:
+def _costs_per_second(waits: pd.DataFrame, load_ms: float) -> dict[str, float]:
     """Compute what an idle second costs, as fields of Costs: medians of the rounds."""
     own_ms = (waits["cpu_ms"] - loads_ms(waits, load_ms)) * waits["pages"]
     spent = waits.assign(own_ms=own_ms, engine_ms=waits["engine_cpu_ms"] * waits["pages"])
@@ -165,7 +165,7 @@ def loads_ms(runs: pd.DataFrame, load_ms: float) -> pd.Series:
     return runs["loads"] * load_ms / runs["pages"]
 
 
-def said_ms(costs: Costs, run: Mapping[str, Any], took_s: float) -> float:
+def predicted_cpu_ms(costs: Costs, run: Mapping[str, Any], took_s: float) -> float:
     """Return the CPU for a page, of workers and engine, that the model says of a run.
 
     run: a row of jobs.measure. The loads of its processes are in it, and the seconds that it takes.
@@ -210,7 +210,7 @@ def seconds(costs: Costs, job: Job) -> float:
 
 
 @for_readers
-def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
+def compare(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
     """Compare runs of jobs.measure with what the model says of each.
 
     Returns the rows, and said_ms and said_s: CPU for a page and the time of the whole job, as they
@@ -221,14 +221,14 @@ def compared(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
     jobs = [Job(**{name: run[name] for name in names}) for run in rows]
     predicted_s = [seconds(costs, job) for job in jobs]
     predicted_ms = [
-        said_ms(costs, run, wall_s) for run, wall_s in zip(rows, predicted_s, strict=True)
+        predicted_cpu_ms(costs, run, wall_s) for run, wall_s in zip(rows, predicted_s, strict=True)
     ]
     both = runs.assign(said_s=predicted_s, said_ms=predicted_ms)
     return both.assign(off=both["all_ms"] / both["said_ms"])
 
 
 @for_readers
-def off(
+def prediction_ratio(
     job: str, basis: Iterable[str], pages: pd.DataFrame, waits: pd.DataFrame, **bounds: Any
 ) -> Question:
     """Ask how far the model is off for a job of jobs.measure, in each round; 1 is not at all.
@@ -237,18 +237,18 @@ def off(
 
     Parameters:
         job: what it is called.
-        basis: the jobs of the same round that the costs are found from, as in fitted: what a page
+        basis: the jobs of the same round that the costs are fitted to, as in fit_costs: what a page
             costs changes with what else a machine does, by half within minutes. The model is told
             how long the job took, for the same reason.
-        pages, waits: as for fitted.
+        pages, waits: as for fit_costs.
         bounds: of the window: above=, below=, or between=(low, high).
     """
     basis = list(basis)
 
     def of_a_round(frame: pd.DataFrame) -> float:
-        costs = fitted(frame[frame["job"].isin(basis)], pages, waits)
+        costs = fit_costs(frame[frame["job"].isin(basis)], pages, waits)
         [run] = frame[frame["job"] == job].to_dict("records")
-        return run["all_ms"] / said_ms(costs, run, run["wall_s"])
+        return run["all_ms"] / predicted_cpu_ms(costs, run, run["wall_s"])
 
     def values(frame: pd.DataFrame) -> pd.Series:
         return frame.groupby("repeat").apply(of_a_round, include_groups=False)
@@ -290,7 +290,7 @@ def at_scale(
     """Return machines and money for jobs that this machine cannot run, stock and cured.
 
     Parameters:
-        costs: as `fitted` returns them.
+        costs: as `fit_costs` returns them.
         pages: of each job.
         size: pages of a batch.
         kept: pages of a connection.

@@ -13,9 +13,9 @@ from typing import Any
 
 from casebook import words
 from casebook.classroom import opens, prediction, room
-from casebook.classroom.grade_report import Report, of_machine, picked
+from casebook.classroom.grade_report import Report, machine_note, picked
 from casebook.classroom.grader_runs import Bench
-from casebook.classroom.witness import World
+from casebook.classroom.witness import FOR_COMPANY_S, World
 
 LAB = "count-the-loads"
 STACK = "stage-1-today"
@@ -99,7 +99,7 @@ def _fetch(world: World, file: Path | None, function: str, manner: str, count: i
     """
     delay_s = DELAY_S if manner == "at once" else 0.0
     site, requests = world.site("right"), _requests(world, "right", count, delay_s, **options)
-    site.reset()
+    site.reset(FOR_COMPANY_S if manner == "at once" else 0.0)
     job = {"function": function, "how": manner, "asks": requests}
     variables = {"SSL_CERT_FILE": str(world.bundle), "SSL_CERT_DIR": "/nonexistent"}
     setting = room.Setting(bundle=world.bundle, variables=variables)
@@ -292,7 +292,7 @@ def _grade_explanation(
         report.notes.append(
             f"Row {letter}: {row['what']}: "
             + ", ".join(_count_in_words(row[noun], noun) for noun in NOUNS)
-            + of_machine(row["machine"])
+            + machine_note(row["machine"])
         )
     candidates = ("threads", "requests", "connections")
     truth = [noun for noun in candidates if all(row[noun] == row["loads"] for row in rows.values())]

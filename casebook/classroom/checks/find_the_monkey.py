@@ -9,9 +9,9 @@ from typing import Any
 from casebook import places
 from casebook.cases.fetching import analysis
 from casebook.classroom import prediction, room
-from casebook.classroom.grade_report import Report, of_machine, picked
+from casebook.classroom.grade_report import Report, machine_note, picked
 from casebook.classroom.grader_runs import Bench
-from casebook.classroom.witness import World
+from casebook.classroom.witness import FOR_COMPANY_S, World
 from casebook.errors import RunFailed
 from casebook.stacks import digests
 
@@ -27,6 +27,8 @@ _OVER = {"right": "https", "plain": "http"}
 _OTHERS = {"free": "import grequests", "broken": "import requests\nimport grequests"}
 #: How many pages the larger concurrent run may have.
 _SOME = range(11, 21)
+#: The pages of the serial run that is over sooner than many a concurrent one, and their delay_s.
+QUICK = (3, 0.05)
 #: The sites that show whether a mend still verifies: one is accepted, the others are refused.
 _SHOWING = ("right", "stranger", "expired")
 #: What `verdict` is shown of a run.
@@ -62,7 +64,7 @@ def record(bench: Bench) -> None:
     with World() as world:
         for n in _SOME:
             _own_run(bench, world, "free", n)
-        _own_run(bench, world, "all", 3, 0.05)
+        _own_run(bench, world, "all", *QUICK)
         _own_run(bench, world, "free", 4, 1.0)
         for part in ("all", "broken", f"before {_find_blocker(bench, world)['name']}"):
             _own_run(bench, world, part, 5 if part == "broken" else 10)
@@ -98,7 +100,7 @@ def _observe(
         "asks": requests,
         "verify": str(world.bundle),
     }
-    site.reset()
+    site.reset(0.0 if (n, delay_s) == QUICK else FOR_COMPANY_S)
     outcome = room.run(STACK, file, [*jobs, fetch], room.Setting(countable=False, program=program))
     counts, answer = site.counts(), outcome.answers[-1]
     # A submission that also asks for more may have two in hand at a time and still be serial.
@@ -249,7 +251,7 @@ def _grade_verdicts(
 ) -> None:
     examples = [
         *runs,
-        _own_run(bench, world, "all", 3, 0.05),
+        _own_run(bench, world, "all", *QUICK),
         _own_run(bench, world, "free", 4, 1.0),
         _own_run(bench, world, "free", secrets.choice(_SOME)),
         _own_run(bench, world, "broken", 5),
@@ -364,7 +366,7 @@ def _grade_explanation(
     for letter, (label, run) in rows.items():
         report.notes.append(
             f"Row {letter}: {label}, {run['n']} pages over {run['over']}: at most "
-            f"{run['peak_in_flight']} in hand, {verdict_on(run)}{of_machine(run['machine'])}"
+            f"{run['peak_in_flight']} in hand, {verdict_on(run)}{machine_note(run['machine'])}"
         )
     letters = sorted(picked(choice))
     right = False

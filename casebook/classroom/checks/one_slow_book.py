@@ -13,7 +13,7 @@ from typing import Any
 
 from casebook.cases.bookstore import readers, stock, store, visiting
 from casebook.classroom import prediction, room
-from casebook.classroom.grade_report import Report, of_machine, picked
+from casebook.classroom.grade_report import Report, machine_note, picked
 from casebook.classroom.grader_runs import Bench
 
 LAB = "one-slow-book"
@@ -278,7 +278,7 @@ def _grade_explanation(choice: Any, rows: dict[str, Held], report: Report) -> No
     for letter, row in rows.items():
         report.notes.append(
             f"Row {letter}: {row.shelf.what}: {row.shelf.n} books, slow at 10, {row.count} "
-            f"before it{of_machine(row.machine)}"
+            f"before it{machine_note(row.machine)}"
         )
     letters = sorted(picked(choice))
     right = False

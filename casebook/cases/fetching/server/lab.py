@@ -25,6 +25,10 @@ class _Handler(pywsgi.WSGIHandler):
         # a few hundred bytes.
         self.headers_sent = True
         self.finalize_headers()
+        if self.close_connection and self.request_version == "HTTP/1.1":
+            # pywsgi closes without a word: a client would take the connection for one to keep, and
+            # send its next request into the end of it.
+            self.response_headers.append((b"Connection", b"close"))
         head = [b"HTTP/1.1 " + self.status]
         head.extend(b"%b: %b" % header for header in self.response_headers)
         self._sendall(b"\r\n".join(head) + b"\r\n\r\n" + data)
