@@ -260,7 +260,7 @@ async def beats():
     while True: await asyncio.sleep(0.005)
 async def main():
     beat = asyncio.ensure_future(beats())
-    for _ in range(80):
+    for _ in range(150):
         CALL
         await asyncio.sleep(0.001)
     beat.cancel()
@@ -276,7 +276,7 @@ async def tick():
 async def work():
     async with trio.open_nursery() as nursery:
         nursery.start_soon(tick)
-        for _ in range(80):
+        for _ in range(150):
             CALL
             await trio.sleep(0.001)
         nursery.cancel_scope.cancel()
