@@ -3264,7 +3264,7 @@ class Greenlets(object):
 class Silence(object):
     """One turn of a loop, or several that wait in one place, and what its thread did meanwhile."""
 
-    def __init__(self, turn, place, times):
+    def __init__(self, turn, times, place=None):
         self.turn, self.times, self.s, self.waiting, self.places = turn, times, 0.0, False, {}
         self.last, self.pending, self.place, self.several = times, 0.0, place, False
 
@@ -3368,7 +3368,7 @@ class Heartbeat(object):
         place = frame.f_code, frame.f_lasti
         if silence is None or (silence.turn != turn and silence.place != place):
             self.end(thread, loop)
-            self.silences[thread] = Silence(turn, place, self.times(thread))
+            self.silences[thread] = Silence(turn, self.times(thread), place)
             return
         # A thread that waits in the same place again, and has not been seen to rest, goes on so.
         silence.several = silence.several or silence.turn != turn
