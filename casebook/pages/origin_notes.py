@@ -69,7 +69,7 @@ def of_the_book(book: Book) -> str:
         )
     return (
         f"The story was measured where these pages were written. Laboratory chapters show the "
-        f"measurements of {owners}, and say so; make book ALL=1 measures them here."
+        f"measurements of {owners}, and say so; make book ALL=1 measures them as well."
     )
 
 
