@@ -55,7 +55,7 @@ def test_the_model_of_one_run():
     # 12.4 of the page, four loads of 16 ms and five seconds of 2 x 13 + 20 ms over 1,000 pages.
     assert capacity.predicted_cpu_ms(COSTS, run(), 5.0) == pytest.approx(12.4 + 0.064 + 0.23)
     assert capacity.predicted_cpu_ms(COSTS, run(cured=False), 5.0) == pytest.approx(14 + 0.23)
-    both = capacity.compare(COSTS, pd.DataFrame([run()]))
+    both = capacity.with_predictions(COSTS, pd.DataFrame([run()]))
     said_s = 1000 * 18.4 / 1000 / 2
     assert both["said_s"].tolist() == pytest.approx([said_s])
     assert both["said_ms"].tolist() == pytest.approx([12.4 + 0.064 + 46 * said_s / 1000])

@@ -285,7 +285,7 @@ def test_a_run_stands_beside_what_the_model_says_of_it():
         how | {"cured": True, "loads": 2, "all_ms": 2 * said_ms[True]},
         how | {"cured": False, "loads": 40, "all_ms": said_ms[False]},
     ])  # fmt: skip
-    found = capacity.compare(COSTS, runs)
+    found = capacity.with_predictions(COSTS, runs)
     assert list(found["said_ms"]) == pytest.approx([said_ms[True], said_ms[False]])
     assert list(found["said_s"]) == pytest.approx([said_s[True], said_s[False]])
     assert list(found["off"]) == pytest.approx([2, 1])

@@ -210,7 +210,7 @@ def seconds(costs: Costs, job: Job) -> float:
 
 
 @for_readers
-def compare(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
+def with_predictions(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
     """Compare runs of jobs.measure with what the model says of each.
 
     Returns the rows, and said_ms and said_s: CPU for a page and the time of the whole job, as they

@@ -1,6 +1,6 @@
 """Ten thousand pages, near and far, stock and cured: what no quick build has the minutes for.
 
-    runs = measure()      # beside each, what the model says of it (capacity.compare)
+    runs = measure()      # beside each, what the model says of it (capacity.with_predictions)
 
 A full build crawls them. In the quick mode the answers of a machine file stand in, and so do those
 that the model's costs are made of: the costs of one machine say nothing of the crawls of another.
@@ -35,7 +35,7 @@ NOWHERE = "a full build crawls ten thousand pages, and no machine in the book wa
 def measure() -> pd.DataFrame:
     """Crawl, and compare with the model, whose costs are measured before.
 
-    Returns one row per crawl, as capacity.compare has it: measured in the full mode, else of the
+    Returns one row per crawl, as capacity.with_predictions has it: measured in the full mode, else of the
     machine file that has all of it; no row where none has. Raises as jobs.measure.
     """
     crawls, pages = (replace(experiment, lacks=_lacks) for experiment in (jobs.CRAWLS, costs.PAGES))
@@ -57,7 +57,7 @@ def measure() -> pd.DataFrame:
     runs = pd.concat(parts, ignore_index=True)
     if pd.concat([curve, runs])["instead"].nunique() > 1:
         return pd.DataFrame()
-    return capacity.compare(model, runs)
+    return capacity.with_predictions(model, runs)
 
 
 def _lacks() -> str:
