@@ -35,8 +35,8 @@ NOWHERE = "a full build crawls ten thousand pages, and no machine in the book wa
 def measure() -> pd.DataFrame:
     """Crawl, and compare with the model, whose costs are measured before.
 
-    Returns one row per crawl, as capacity.with_predictions has it: measured in the full mode, else of the
-    machine file that has all of it; no row where none has. Raises as jobs.measure.
+    Returns one row per crawl, as capacity.with_predictions has it: measured in the full mode, else
+    of the machine file that has all of it; no row where none has. Raises as jobs.measure.
     """
     crawls, pages = (replace(experiment, lacks=_lacks) for experiment in (jobs.CRAWLS, costs.PAGES))
     try:
