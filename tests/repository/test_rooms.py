@@ -125,6 +125,12 @@ def test_only_an_experiment_makes_keys_and_asks_the_store():
     assert makers.keys() <= others
 
 
+def test_no_two_probes_share_a_stem():
+    """A question begins with its probe's stem and its folder's name, which most cases share."""
+    stems = [probe.stem for probe in places.PACKAGE.rglob("probes/*.py")]
+    assert len(stems) > 20 and len(stems) == len(set(stems))
+
+
 def test_a_planted_key_is_found():
     source = "from casebook.laboratory import measurements as m\nm.stored_or_new(m.key_of([]), f)"
     assert called(source) & MAKES_KEYS == {"key_of", "stored_or_new"}
