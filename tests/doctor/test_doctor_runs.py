@@ -313,7 +313,10 @@ def test_who_calls_a_client_through_a_library_is_told_to_keep_the_librarys(site,
     (tmp_path / "program.py").write_text(START + THROUGH)
     report, _ = doctor(site, tmp_path, "--", "program.py", python=python)
     first = report["advice"][0]
-    assert (first["id"], first["add"]) == ("keep-one", "client = openai.OpenAI(...)  # once")
+    own_call = (
+        'client = openai.OpenAI(api_key="none", base_url=SITE)  # once, before the work begins'
+    )
+    assert (first["id"], first["add"]) == ("keep-one", own_call)
     assert "called by openai, from program.py:6" in first["what"]
     assert "Make one client of openai, and keep it" in first["what"]
 
