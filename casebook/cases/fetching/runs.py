@@ -74,7 +74,7 @@ def recorded(
     run_record.FRAME_COLUMNS, and `instead`. Empty if nothing like it was recorded.
     """
     if unknown := fetching.keys() - {"client", "scheme", "trust"}:
-        raise UsageError(f"recorded has no parameter {min(unknown)}; choose client, scheme, trust")
+        raise UsageError(f"recorded knows no {min(unknown)}=; there is client, scheme, trust")
     if delay_s is not None:
         check_range("the delay", delay_s, 0, server.MAX_DELAY_S, " s")
     measured = stacks.get(stack)
