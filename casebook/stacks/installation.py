@@ -285,8 +285,14 @@ def _noted(folder: Path) -> dict[str, list[int]]:
 
 
 def installed(packages: Path | None) -> dict[str, str]:
-    """Return normalised name to version of the packages in a folder (None: where this runs)."""
-    distributions = importlib.metadata.distributions(path=[str(packages)] if packages else sys.path)
+    """Return normalised name to version of the packages in a folder (None: where this runs).
+
+    The products' own sources do not count: tests have them on their path, and a build of a wheel
+    leaves metadata beside them.
+    """
+    sources = places.ROOT / "packages"
+    own_path = [entry for entry in sys.path if not Path(entry).is_relative_to(sources)]
+    distributions = importlib.metadata.distributions(path=[str(packages)] if packages else own_path)
     packages_with_names = [
         distribution for distribution in distributions if distribution.metadata["Name"]
     ]

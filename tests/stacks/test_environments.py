@@ -398,3 +398,15 @@ def test_what_the_tests_bring_changes_nothing_of_the_readers_own_environment(mon
     tests = installation.of_the_tests()
     assert {"pytest", "ruff", "mypy"} <= tests
     assert tests.isdisjoint({"requests", "urllib3", "gevent", "pyopenssl", "truststore", "certifi"})
+
+
+def test_a_wheel_that_was_built_makes_no_chapter_stale(monkeypatch, tmp_path):
+    """Its build leaves metadata beside the product's sources, which are on the tests' path."""
+    product, elsewhere = tmp_path / "packages" / "product" / "src", tmp_path / "site"
+    for folder, name in ((product, "product"), (elsewhere, "other")):
+        metadata = folder / f"{name}-1.0.dist-info"
+        metadata.mkdir(parents=True)
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    monkeypatch.setattr(places, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "path", [str(product), str(elsewhere)])
+    assert installation.installed(None) == {"other": "1.0"}
