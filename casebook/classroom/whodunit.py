@@ -24,7 +24,7 @@ from casebook.cases.bookstore import stock, store
 from casebook.cases.fetching import analysis
 from casebook.cases.handshakes.server import SlowToShakeHands
 from casebook.classroom import room
-from casebook.classroom.witness import FOR_COMPANY_S, World
+from casebook.classroom.witness import PATIENCE_S, World
 from casebook.errors import UsageError
 from casebook.laboratory.progress import Progress
 
@@ -287,7 +287,7 @@ def _from_site(path: Path, n: int, scheme: str) -> Run:
         site = world.site("right" if scheme == "https" else "plain")
         pages = [secrets.token_hex(4) for _ in range(n)]
         one_by_one = department == "ledger"
-        site.reset(0.0 if one_by_one else FOR_COMPANY_S)
+        site.reset(0.0 if one_by_one else PATIENCE_S)
         delay_s = 0.0 if one_by_one else _DELAY_S
         requests = [{"url": f"{site.url}/delay/{delay_s}?page={page}"} for page in pages]
         job = _job(requests, world.bundle)

@@ -31,9 +31,9 @@ from casebook.cases.fetching import trust
 _DAY = timedelta(days=1)
 #: The longest that a page may be asked to wait, in seconds.
 LONGEST_S = 5.0
-#: How long the first request of a run waits for a second one: a hundred times what a client needs
-#: for it that nobody disturbs.
-FOR_COMPANY_S = 5.0
+#: How long the first request of a run waits for a second one: a hundred times what an undisturbed
+#: client needs for it.
+PATIENCE_S = 5.0
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Seen:
     #: How long the first request is held, at most, until another one is in flight with it.
     patience_s: float = 0.0
     #: Two were in flight together, or the first has waited long enough.
-    company: threading.Event = field(default_factory=threading.Event)
+    overlap: threading.Event = field(default_factory=threading.Event)
     requests: int = 0
     connections: set[tuple[str, int]] = field(default_factory=set)
     in_flight: int = 0
@@ -117,10 +117,10 @@ class Site(hosts.Server):
             counts.in_flight += 1
             counts.peak_in_flight = max(counts.peak_in_flight, counts.in_flight)
             if counts.in_flight > 1:
-                counts.company.set()
+                counts.overlap.set()
         try:
-            counts.company.wait(counts.patience_s)
-            counts.company.set()  # one wait is enough
+            counts.overlap.wait(counts.patience_s)
+            counts.overlap.set()  # one wait is enough
             yield
         finally:
             with self._lock:

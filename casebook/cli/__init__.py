@@ -63,7 +63,7 @@ def _reader_has_left() -> bool:
 
 
 def _is_named(filename: object, options: Namespace) -> bool:
-    """Return whether the command line names this file, or the folder that it is in."""
+    """Return whether the command line names this file, its folder, or what it is a draft of."""
     if not isinstance(filename, str):
         return False
     names = [value for value in vars(options).values() if isinstance(value, str | Path) and value]

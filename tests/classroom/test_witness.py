@@ -36,7 +36,7 @@ def test_a_serial_client_is_held_once_and_stays_serial(site: Site) -> None:
     site.reset(patience_s=0.1)
     assert all(fetch(site, page) for page in range(4))
     seen = site.counts()
-    assert (seen.requests, seen.peak_in_flight, seen.company.is_set()) == (4, 1, True)
+    assert (seen.requests, seen.peak_in_flight, seen.overlap.is_set()) == (4, 1, True)
 
 
 def test_without_patience_nobody_is_held(site: Site) -> None:

@@ -211,7 +211,7 @@ def seconds(costs: Costs, job: Job) -> float:
 
 @for_readers
 def with_predictions(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
-    """Compare runs of jobs.measure with what the model says of each.
+    """Return runs of jobs.measure with what the model says of each.
 
     Returns the rows, and said_ms and said_s: CPU for a page and the time of the whole job, as they
     would be said before it; off: the CPU that was measured, divided by said_ms.

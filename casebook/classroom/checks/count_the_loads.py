@@ -15,7 +15,7 @@ from casebook import words
 from casebook.classroom import opens, prediction, room
 from casebook.classroom.grade_report import Report, machine_note, picked
 from casebook.classroom.grader_runs import Bench
-from casebook.classroom.witness import FOR_COMPANY_S, World
+from casebook.classroom.witness import PATIENCE_S, World
 
 LAB = "count-the-loads"
 STACK = "stage-1-today"
@@ -99,7 +99,7 @@ def _fetch(world: World, file: Path | None, function: str, manner: str, count: i
     """
     delay_s = DELAY_S if manner == "at once" else 0.0
     site, requests = world.site("right"), _requests(world, "right", count, delay_s, **options)
-    site.reset(FOR_COMPANY_S if manner == "at once" else 0.0)
+    site.reset(PATIENCE_S if manner == "at once" else 0.0)
     job = {"function": function, "how": manner, "asks": requests}
     variables = {"SSL_CERT_FILE": str(world.bundle), "SSL_CERT_DIR": "/nonexistent"}
     setting = room.Setting(bundle=world.bundle, variables=variables)

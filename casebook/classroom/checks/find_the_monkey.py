@@ -11,7 +11,7 @@ from casebook.cases.fetching import analysis
 from casebook.classroom import prediction, room
 from casebook.classroom.grade_report import Report, machine_note, picked
 from casebook.classroom.grader_runs import Bench
-from casebook.classroom.witness import FOR_COMPANY_S, World
+from casebook.classroom.witness import PATIENCE_S, World
 from casebook.errors import RunFailed
 from casebook.stacks import digests
 
@@ -100,7 +100,7 @@ def _observe(
         "asks": requests,
         "verify": str(world.bundle),
     }
-    site.reset(0.0 if (n, delay_s) == QUICK else FOR_COMPANY_S)
+    site.reset(0.0 if (n, delay_s) == QUICK else PATIENCE_S)
     outcome = room.run(STACK, file, [*jobs, fetch], room.Setting(countable=False, program=program))
     counts, answer = site.counts(), outcome.answers[-1]
     # A submission that also asks for more may have two in hand at a time and still be serial.
