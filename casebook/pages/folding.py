@@ -3,9 +3,9 @@
 A page can be seen in two ways (book/_static/casebook.js): *reading*, the default, and *checking*.
 In reading, code that calls what the notebook imports from `casebook` is folded, with the findings
 that came out as they should, into one quiet line below what it drew; so are the cells of the kinds
-`evidence` and `plumbing`. A cell with the tag STORY, and a solution's, stay as they are. In
-checking every such fold is open. The section CHECKS becomes one fold that says how its checks came
-out, and is only seen in checking. Exercises and sources, which follow the story, are a fold each.
+`evidence` and `plumbing`. A solution's stay as they are. In checking every such fold is open.
+The section CHECKS becomes one fold that says how its checks came out, and is only seen in checking.
+Exercises and sources, which follow the story, are a fold each.
 """
 
 import ast
@@ -33,8 +33,6 @@ AFTER_STORY = {
     "Sources": "where this chapter's facts come from",
 }
 
-#: A cell with this tag stays open, whatever it calls.
-STORY = "story"
 #: What MyST-NB folds the code of.
 FOLDED = "hide-input"
 
@@ -54,7 +52,7 @@ def choose(notebook: NotebookNode) -> None:
     instruments = instruments_of(notebook)
     for cell in outside_solutions(notebook):
         tags = cell.metadata.setdefault("tags", [])
-        if not {FOLDED, STORY} & {*tags} and names_in(cell) & instruments:
+        if FOLDED not in tags and names_in(cell) & instruments:
             tags.append(FOLDED)
 
 

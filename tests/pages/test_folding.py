@@ -25,13 +25,12 @@ def test_code_that_calls_what_comes_from_casebook_is_folded() -> None:
         "'ask'": False,
         "casebook = runs": False,
     }
-    story = code("ask('the measured script')", folding.STORY)
     notebook = nbformat.v4.new_notebook(
-        cells=[code(IMPORTS), *map(code, cells), story, code("x = 1", "plumbing", folding.FOLDED)]
+        cells=[code(IMPORTS), *map(code, cells), code("x = 1", "plumbing", folding.FOLDED)]
     )
     folding.choose(notebook)
     folded = [folding.FOLDED in cell.metadata.tags for cell in notebook.cells[1:]]
-    assert folded == [*cells.values(), False, True]
+    assert folded == [*cells.values(), True]
 
 
 def test_a_solution_stays_as_it_is() -> None:
