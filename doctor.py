@@ -1286,6 +1286,11 @@ class Client(Record):
         ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
         ("pool_options", dict, 'its options for a larger pool ("full"), and for more ("evicted")'),
         ("larger_pool_trial", nothing, "the name of the trial of a larger pool"),
+        ("pool_beside", bool, "that line is one more, of a session that another line makes"),
+        ("closing_trial", nothing, "the name of the trial of connections that it is told to close"),
+        ("loads_each", bool, "it loads for each connection, also where its session is kept"),
+        ("shared_context", nothing, "the line by which sessions that load for each share one"),
+        ("stands_on", nothing, "the client that sends for it"),
         (
             "reuses",
             bool,
@@ -1359,9 +1364,9 @@ def advice_to_keep(library):
 
 
 def topmost(names):
-    """Return the names of clients, without urllib3 if requests or niquests stands on it."""
-    on_it = {"requests", "niquests"} & set(names)
-    return [name for name in names if name != "urllib3" or not on_it]
+    """Return the names of clients, without those on which another of them stands."""
+    senders = {client_named(name).stands_on for name in names}
+    return [name for name in names if name not in senders]
 
 
 def own_adapters():
@@ -1396,6 +1401,8 @@ def own_adapters():
     return clients[:3]
 
 
+#: Of clients that await, too.
+KEPT_CLIENT = "Each new client loads anew; one that is kept loads once, whatever it connects to."
 URLOPEN = "urllib2" if PY2 else "urllib.request"
 STANDARD = Client("the standard library", module=HTTP_CLIENT, kind=HttpClient)
 #: eventlet's urlopen goes through it, with nothing patched.
@@ -1409,19 +1416,20 @@ KEEP_CONTEXT = ("context = ssl.create_default_context()",
 # ------------------------------------------------------------------------------- a record each
 
 register(Client("requests", packages="requests", kind=Requests, has_get=True, owners="sessions",
-    reuses=True,
+    reuses=True, loads_each=True, stands_on="urllib3",
+    shared_context='session.mount("https://", shared_context.SharedContextAdapter())',
     keep=("session = requests.Session()",
         "requests.get makes a Session for each call; one that is kept, for many requests to few "
         "hosts, keeps its connections, and loads once for each."),
     makers="Session",
     larger_pool='session.mount("https://", requests.adapters.HTTPAdapter(%s))',
     pool_options={"full": "pool_maxsize", "evicted": "pool_connections"},
-    larger_pool_trial="larger-pool",
+    larger_pool_trial="larger-pool", pool_beside=True, closing_trial="connection-close",
     trial=("requests", each_requests, kept_requests),
     applied={"requests.adapters": keep_connections},
 ))  # fmt: skip
 register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
-    reuses=True,
+    reuses=True, stands_on="urllib3",
     keep=("session = niquests.Session()",
         "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
     makers="Session AsyncSession",
@@ -1451,8 +1459,7 @@ register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
 ))  # fmt: skip
 register(Client("httpx2", packages="httpx2 httpcore2",
     reuses=True,
-    keep=("client = httpx2.Client()",
-        "Each new client loads anew; one that is kept loads once, whatever it connects to."),
+    keep=("client = httpx2.Client()", KEPT_CLIENT),
     makers="Client AsyncClient", multiplexed="client = httpx2.AsyncClient(http2=True)",
     trial=clients_of("httpx2"), awaiting_trial=awaiting_clients_of("httpx2"),
     applied={"httpx2._config": one_context_of_httpx},
@@ -1465,7 +1472,7 @@ register(Client("aiohttp", packages="aiohttp", kind=Aiohttp,
         "One context, made once by ssl.create_default_context(), serves all sessions."),
 ))  # fmt: skip
 register(Client("botocore", packages="botocore", owners="botocores", front="boto3",
-    reuses=True,
+    reuses=True, loads_each=True,
     keep=("client = boto3.client(...)",
         "One client for all threads (it may be shared) keeps its connections, ten of them unless "
         "it is told to keep more. botocore loads once for each new one."),
@@ -2146,12 +2153,19 @@ def verdict_on(counts, share):
 def avoidable(counts):
     """Return (how many loads were not needed, what they took of the CPU in percent).
 
-    Those of clients of botocore that are kept are left out: nobody can have them load less.
+    Those of clients that are kept, and can neither load once nor share a context, are left out:
+    nobody can have them load less.
     """
-    rows = [row for row in counts["clients"] if row["client"] == "botocore" and row["kept"]]
+    rows = [row for row in counts["clients"] if row["kept"] and has_to_load(row["client"])]
     loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in rows)
     part = sum(row["spare_ms"] for row in rows) / max(counts["spare_ms"], 0.1) if rows else 0
     return loads, counts["share"] * (1 - part)
+
+
+def has_to_load(name):
+    """Return whether a client loads for each connection, and takes no context of another's."""
+    client = client_named(name)
+    return client.loads_each and not client.shared_context
 
 
 def is_broken(counts):
@@ -3085,7 +3099,7 @@ class Call(object):
             return
         if package in PACKAGES:
             self.client = PACKAGES[package]
-            if package in ("httpx", "httpx2") and frame.f_code.co_name == "__init__":
+            if frame.f_code.co_name == "__init__" and client_named(self.client).awaiting_trial:
                 self.awaits = self.awaits or hasattr(type(frame.f_locals.get("self")), "aclose")
         elif self.client and package not in BETWEEN:
             self.inner = False
@@ -5040,9 +5054,10 @@ def advice_on_row(examination, row, verdict):
     """Return the advice on one client that loads again and again."""
     injected = is_injected(examination)
     larger, keep = larger_pool(row), keep_one(row)
-    if row["client"] in ("requests", "botocore") and is_shared(row, examination.counts):
+    client = client_named(row["client"])
+    if client.loads_each and is_shared(row, examination.counts):
         keep = None  # one Session for many connections: it is kept
-    if row["client"] != "requests" and larger:
+    if larger and not client.pool_beside:
         keep = None
     names = names_of(row)
     nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
@@ -5099,10 +5114,8 @@ def advice_on_sharing(examination, rows):
     """Return the advice to share a context, where that works."""
     if is_injected(examination) or version_of(examination) < (3, 7):
         return []
-    if not any(row["client"] == "requests" for row in rows):
-        return []
-    cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
-    return [advise("share-context", line=cure)]
+    lines = [client_named(row["client"]).shared_context for row in rows]
+    return [advise("share-context", line=line) for line in list(filter(None, lines))[:1]]
 
 
 def keep_one(row):
@@ -5118,7 +5131,7 @@ def keep_one(row):
         awaiting = line.replace(".Client()", ".AsyncClient()")
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
         if not both:  # nothing is said of httpx.get
-            sentence = client_named("httpx2").keep[1]
+            sentence = KEPT_CLIENT
     library = library_between(row) or (None if client.keep else row["client"])
     if library:
         maker, note = advice_to_keep(library)
@@ -6476,15 +6489,17 @@ def try_changes(examination, address):
         client = row["client"] or ITS_OWN
         n = min(MOST_AGAIN, row["connections"] or row["loads"])  # none, over plain HTTP
         repeats = row["loads"] - row["needed"] >= 2 and n >= 2
-        shared = client in ("requests", "botocore") and is_shared(row, examination.counts)
+        record = client_named(client)
+        shared = record.loads_each and is_shared(row, examination.counts)
         keeps = row["kept"] or shared
-        is_known = client_named(client).trial or [module for module, _ in row["by"]] == ["ssl"]
+        is_known = record.trial or [module for module, _ in row["by"]] == ["ssl"]
         trial = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
-        awaits = bool(client_named(client).awaiting_trial) and 2 * row["awaits"] > row["loads"]
+        awaits = bool(record.awaiting_trial) and 2 * row["awaits"] > row["loads"]
         trial.update(late=late, awaits=awaits)
         trial.update(wanted=min(at_once(row), MOST_AT_ONCE))
-        if client == "requests" and row["closed"].get("program", 0) >= 2:
-            try_one(tried, dict(trial, client="connection-close", rounds=n, wanted=1, awaits=False))
+        if record.closing_trial and row["closed"].get("program", 0) >= 2:
+            closing = dict(trial, client=record.closing_trial, rounds=n, wanted=1, awaits=False)
+            try_one(tried, closing)
         if repeats and is_known and not keeps and client not in tried:
             try_one(tried, dict(trial, client=client, rounds=n))
         places = row["wanted"].get("full", 0)
@@ -6727,9 +6742,12 @@ def ill_clients(report):
     counts = report["counts"]
     rows = [row for row in counts["clients"] if not row["kept"]]
     rows = [row for row in rows if row["loads"] > row["needed"] + 1]
-    # A Session that is shared is kept already.
-    rows = [row for row in rows if row["client"] != "requests" or not is_shared(row, counts)]
-    return [row["client"] or its_own(row) for row in rows]
+    return [row["client"] or its_own(row) for row in rows if not is_kept_already(row, counts)]
+
+
+def is_kept_already(row, counts):
+    """Return whether a row's client is one that is shared, and loads for each connection."""
+    return client_named(row["client"]).loads_each and is_shared(row, counts)
 
 
 def its_own(row):

@@ -22,7 +22,7 @@ from .basis import (
     UNPATCHED,
 )
 from .blocking import PATCHES
-from .clients import KEEP_CONTEXT, advice_to_keep, client_named
+from .clients import KEEP_CONTEXT, KEPT_CLIENT, advice_to_keep, client_named
 from .loads import judged_rows
 from .verdicts import is_shared, wanting
 from .wording import readable, several, times
@@ -369,9 +369,10 @@ def advice_on_row(examination, row, verdict):
     """Return the advice on one client that loads again and again."""
     injected = is_injected(examination)
     larger, keep = larger_pool(row), keep_one(row)
-    if row["client"] in ("requests", "botocore") and is_shared(row, examination.counts):
+    client = client_named(row["client"])
+    if client.loads_each and is_shared(row, examination.counts):
         keep = None  # one Session for many connections: it is kept
-    if row["client"] != "requests" and larger:
+    if larger and not client.pool_beside:
         keep = None
     names = names_of(row)
     nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
@@ -428,10 +429,8 @@ def advice_on_sharing(examination, rows):
     """Return the advice to share a context, where that works."""
     if is_injected(examination) or version_of(examination) < (3, 7):
         return []
-    if not any(row["client"] == "requests" for row in rows):
-        return []
-    cure = 'session.mount("https://", shared_context.SharedContextAdapter())'
-    return [advise("share-context", line=cure)]
+    lines = [client_named(row["client"]).shared_context for row in rows]
+    return [advise("share-context", line=line) for line in list(filter(None, lines))[:1]]
 
 
 def keep_one(row):
@@ -447,7 +446,7 @@ def keep_one(row):
         awaiting = line.replace(".Client()", ".AsyncClient()")
         line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
         if not both:  # nothing is said of httpx.get
-            sentence = client_named("httpx2").keep[1]
+            sentence = KEPT_CLIENT
     library = library_between(row) or (None if client.keep else row["client"])
     if library:
         maker, note = advice_to_keep(library)

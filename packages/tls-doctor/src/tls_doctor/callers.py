@@ -6,7 +6,7 @@ import sys
 import weakref
 
 from .basis import OWN_FILE
-from .clients import PACKAGES
+from .clients import PACKAGES, client_named
 from .decorators import is_decorator
 from .left_behind import is_library, is_package
 from .state import running_loop
@@ -35,7 +35,7 @@ class Call(object):
             return
         if package in PACKAGES:
             self.client = PACKAGES[package]
-            if package in ("httpx", "httpx2") and frame.f_code.co_name == "__init__":
+            if frame.f_code.co_name == "__init__" and client_named(self.client).awaiting_trial:
                 self.awaits = self.awaits or hasattr(type(frame.f_locals.get("self")), "aclose")
         elif self.client and package not in BETWEEN:
             self.inner = False

@@ -62,6 +62,11 @@ class Client(Record):
         ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
         ("pool_options", dict, 'its options for a larger pool ("full"), and for more ("evicted")'),
         ("larger_pool_trial", nothing, "the name of the trial of a larger pool"),
+        ("pool_beside", bool, "that line is one more, of a session that another line makes"),
+        ("closing_trial", nothing, "the name of the trial of connections that it is told to close"),
+        ("loads_each", bool, "it loads for each connection, also where its session is kept"),
+        ("shared_context", nothing, "the line by which sessions that load for each share one"),
+        ("stands_on", nothing, "the client that sends for it"),
         (
             "reuses",
             bool,
@@ -135,9 +140,9 @@ def advice_to_keep(library):
 
 
 def topmost(names):
-    """Return the names of clients, without urllib3 if requests or niquests stands on it."""
-    on_it = {"requests", "niquests"} & set(names)
-    return [name for name in names if name != "urllib3" or not on_it]
+    """Return the names of clients, without those on which another of them stands."""
+    senders = {client_named(name).stands_on for name in names}
+    return [name for name in names if name not in senders]
 
 
 def own_adapters():
@@ -172,6 +177,8 @@ def own_adapters():
     return clients[:3]
 
 
+#: Of clients that await, too.
+KEPT_CLIENT = "Each new client loads anew; one that is kept loads once, whatever it connects to."
 URLOPEN = "urllib2" if PY2 else "urllib.request"
 STANDARD = Client("the standard library", module=HTTP_CLIENT, kind=HttpClient)
 #: eventlet's urlopen goes through it, with nothing patched.
@@ -185,19 +192,20 @@ KEEP_CONTEXT = ("context = ssl.create_default_context()",
 # ------------------------------------------------------------------------------- a record each
 
 register(Client("requests", packages="requests", kind=Requests, has_get=True, owners="sessions",
-    reuses=True,
+    reuses=True, loads_each=True, stands_on="urllib3",
+    shared_context='session.mount("https://", shared_context.SharedContextAdapter())',
     keep=("session = requests.Session()",
         "requests.get makes a Session for each call; one that is kept, for many requests to few "
         "hosts, keeps its connections, and loads once for each."),
     makers="Session",
     larger_pool='session.mount("https://", requests.adapters.HTTPAdapter(%s))',
     pool_options={"full": "pool_maxsize", "evicted": "pool_connections"},
-    larger_pool_trial="larger-pool",
+    larger_pool_trial="larger-pool", pool_beside=True, closing_trial="connection-close",
     trial=("requests", each_requests, kept_requests),
     applied={"requests.adapters": keep_connections},
 ))  # fmt: skip
 register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
-    reuses=True,
+    reuses=True, stands_on="urllib3",
     keep=("session = niquests.Session()",
         "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
     makers="Session AsyncSession",
@@ -227,8 +235,7 @@ register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
 ))  # fmt: skip
 register(Client("httpx2", packages="httpx2 httpcore2",
     reuses=True,
-    keep=("client = httpx2.Client()",
-        "Each new client loads anew; one that is kept loads once, whatever it connects to."),
+    keep=("client = httpx2.Client()", KEPT_CLIENT),
     makers="Client AsyncClient", multiplexed="client = httpx2.AsyncClient(http2=True)",
     trial=clients_of("httpx2"), awaiting_trial=awaiting_clients_of("httpx2"),
     applied={"httpx2._config": one_context_of_httpx},
@@ -241,7 +248,7 @@ register(Client("aiohttp", packages="aiohttp", kind=Aiohttp,
         "One context, made once by ssl.create_default_context(), serves all sessions."),
 ))  # fmt: skip
 register(Client("botocore", packages="botocore", owners="botocores", front="boto3",
-    reuses=True,
+    reuses=True, loads_each=True,
     keep=("client = boto3.client(...)",
         "One client for all threads (it may be shared) keeps its connections, ten of them unless "
         "it is told to keep more. botocore loads once for each new one."),

@@ -130,9 +130,12 @@ def ill_clients(report):
     counts = report["counts"]
     rows = [row for row in counts["clients"] if not row["kept"]]
     rows = [row for row in rows if row["loads"] > row["needed"] + 1]
-    # A Session that is shared is kept already.
-    rows = [row for row in rows if row["client"] != "requests" or not is_shared(row, counts)]
-    return [row["client"] or its_own(row) for row in rows]
+    return [row["client"] or its_own(row) for row in rows if not is_kept_already(row, counts)]
+
+
+def is_kept_already(row, counts):
+    """Return whether a row's client is one that is shared, and loads for each connection."""
+    return client_named(row["client"]).loads_each and is_shared(row, counts)
 
 
 def its_own(row):

@@ -58,15 +58,17 @@ def try_changes(examination, address):
         client = row["client"] or ITS_OWN
         n = min(MOST_AGAIN, row["connections"] or row["loads"])  # none, over plain HTTP
         repeats = row["loads"] - row["needed"] >= 2 and n >= 2
-        shared = client in ("requests", "botocore") and is_shared(row, examination.counts)
+        record = client_named(client)
+        shared = record.loads_each and is_shared(row, examination.counts)
         keeps = row["kept"] or shared
-        is_known = client_named(client).trial or [module for module, _ in row["by"]] == ["ssl"]
+        is_known = record.trial or [module for module, _ in row["by"]] == ["ssl"]
         trial = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
-        awaits = bool(client_named(client).awaiting_trial) and 2 * row["awaits"] > row["loads"]
+        awaits = bool(record.awaiting_trial) and 2 * row["awaits"] > row["loads"]
         trial.update(late=late, awaits=awaits)
         trial.update(wanted=min(at_once(row), MOST_AT_ONCE))
-        if client == "requests" and row["closed"].get("program", 0) >= 2:
-            try_one(tried, dict(trial, client="connection-close", rounds=n, wanted=1, awaits=False))
+        if record.closing_trial and row["closed"].get("program", 0) >= 2:
+            closing = dict(trial, client=record.closing_trial, rounds=n, wanted=1, awaits=False)
+            try_one(tried, closing)
         if repeats and is_known and not keeps and client not in tried:
             try_one(tried, dict(trial, client=client, rounds=n))
         places = row["wanted"].get("full", 0)

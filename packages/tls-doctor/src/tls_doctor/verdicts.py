@@ -177,12 +177,19 @@ def verdict_on(counts, share):
 def avoidable(counts):
     """Return (how many loads were not needed, what they took of the CPU in percent).
 
-    Those of clients of botocore that are kept are left out: nobody can have them load less.
+    Those of clients that are kept, and can neither load once nor share a context, are left out:
+    nobody can have them load less.
     """
-    rows = [row for row in counts["clients"] if row["client"] == "botocore" and row["kept"]]
+    rows = [row for row in counts["clients"] if row["kept"] and has_to_load(row["client"])]
     loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in rows)
     part = sum(row["spare_ms"] for row in rows) / max(counts["spare_ms"], 0.1) if rows else 0
     return loads, counts["share"] * (1 - part)
+
+
+def has_to_load(name):
+    """Return whether a client loads for each connection, and takes no context of another's."""
+    client = client_named(name)
+    return client.loads_each and not client.shared_context
 
 
 def is_broken(counts):
