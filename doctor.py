@@ -5424,14 +5424,25 @@ def seen_at_work(row, counts):
     """Return a row of `check_client`, judged by what the run did.
 
     If nothing is patched, and threads made all its connections, there were no greenlets to wait
-    for them. If it ended before its first one, nobody knows whether it would have patched
-    before.
+    for them. If greenlets waited, and the loop went on, they did so elsewhere: in a worker, which
+    had patched, or with gevent's own sockets. If it ended before its first connection, nobody
+    knows whether it would have patched before.
     """
-    if row["verdict"] != UNPATCHED or counts["stood"]["fetched"]:
+    if row["verdict"] != UNPATCHED:
+        return row
+    if went_on(counts["stood"]):
+        error = "nothing is patched in this process, and no greenlet was seen to wait for it"
+        return dict(row, verdict=DOES_NOT_APPLY, error=error)
+    if counts["stood"]["fetched"]:
         return row
     if counts["connections"]:
         return row if PY2 else dict(row, verdict=DOES_NOT_APPLY)
     return dict(row, verdict=CANNOT_TELL, error="no connection was made before the program ended")
+
+
+def went_on(stalls):
+    """Return whether greenlets were seen to wait for replies, and never kept their loop waiting."""
+    return stalls["in_greenlets"] and stalls["waits"] >= 2 and not stalls["times"]
 
 
 def judge_loop(examination):
@@ -5451,12 +5462,14 @@ def judge_loop(examination):
 
 
 def judge_greenlets(examination):
-    """Return BLOCKED if the loop of greenlets stood still through their replies.
+    """Return BLOCKED if the loop of greenlets stood still through their replies; FREE if never.
 
     The program has to use it; which client fetched does not matter. (A program may import
     gevent in a function, where nothing but its greenlets tells.)
     """
     stalls, loop = examination.counts["stood"], examination.loop
+    if went_on(stalls):
+        return FREE
     used = loop and (loop["used"] or stalls["in_greenlets"])
     is_seen = stalls["fetched"] and used and not loop["patched"]
     if is_seen and stalls["times"] >= 2 and stalls["s"] >= LOOP_BLOCKED_FROM_S:
@@ -5640,6 +5653,8 @@ def trial_lines(report):
     for row in report["clients"]:
         reason = " (%s)" % row["error"] if row["error"] else ""
         yield wrapped("%s: %s%s" % (row["client"], row["verdict"], reason))
+        if row["verdict"] == DOES_NOT_APPLY:
+            continue
         for scheme in ("https", "http"):
             for trial in (row[scheme] or {}).get("trials", []):
                 yield wrapped(TRIAL % trial, "    %-6s" % scheme)

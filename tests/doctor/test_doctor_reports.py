@@ -90,6 +90,7 @@ SERVERS = {
         "gunicorn", "-k", "uvicorn.workers.UvicornWorker", "-b", "127.0.0.1:PORT", "app:app",
     ],
     "granian": ["granian", "--interface", "asgi", "--port", "PORT", "app:app"],
+    "gunicorn, gevent": ["gunicorn", "-k", "gevent", "-b", "127.0.0.1:PORT", "app:app"],
 }  # fmt: skip
 
 
@@ -104,7 +105,7 @@ def served(name, text, site, folder, python, at_once=6):
     "name",
     [
         "uvicorn, uvloop",
-        *(pytest.param(each, marks=pytest.mark.slow) for each in list(SERVERS)[1:]),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in [*SERVERS][1:-1]),
     ],
 )
 def test_a_server_whose_loop_is_kept_is_blocked_though_its_clients_wait_in_their_sockets(
@@ -129,6 +130,27 @@ def test_a_server_that_awaits_is_free(name, site, tmp_path, python):
     report = served(name, AWAITS, site, tmp_path, python)
     assert report["verdicts"]["event loop"] == "free" and report["counts"]["heartbeats"]
     assert report["counts"]["silent"]["waiting_s"] == 0 and "asyncio" not in ids(report)
+
+
+SERVED_BY_GREENLETS = """
+import os, requests
+session = requests.Session()
+def app(environ, start_response):
+    session.get(os.environ["SITE"] + "/0.3").raise_for_status()
+    start_response("200 OK", [])
+    return [b"ok"]
+"""
+
+
+def test_a_worker_that_patches_after_its_parent_is_free(site, tmp_path):
+    python = environment("gunicorn-gevent-today").python
+    (tmp_path / "app.py").write_text(SERVED_BY_GREENLETS)
+    port = free_port()
+    command = [word.replace("PORT", str(port)) for word in SERVERS["gunicorn, gevent"]]
+    report = doctor_of_a_server(site, tmp_path, port, *command, at_once=6, python=python)
+    assert report["verdicts"]["event loop"] == "free" and not report["advice"]
+    stalls = report["counts"]["stood"]
+    assert stalls["in_greenlets"] and stalls["waits"] >= 2 and stalls["times"] == 0
 
 
 CONNECTS_IN_C = """

@@ -902,10 +902,14 @@ def test_waits_of_greenlets_count_as_standing_still_where_the_loop_did():
         ({"patched": True}, DOES_NOT_APPLY),
         ({"used": False}, DOES_NOT_APPLY),
         ({"used": False, "in_greenlets": True}, BLOCKED),
+        ({"times": 0, "in_greenlets": True}, FREE),
+        ({"times": 0, "in_greenlets": True, "waits": 1}, DOES_NOT_APPLY),
+        ({"times": 0}, DOES_NOT_APPLY),
+        ({"times": 1, "in_greenlets": True}, DOES_NOT_APPLY),
     ],
 )
 def test_greenlets_block_each_other_where_the_loop_stood_twice(changed, verdict):
-    its = dict(dict(times=2, s=0.1, fetched=True, in_greenlets=False), **changed)
+    its = dict(dict(waits=2, times=2, s=0.1, fetched=True, in_greenlets=False), **changed)
     loop = {"used": changed.get("used", True), "patched": changed.get("patched", False)}
     assert judging.judge_greenlets(Examination(counts={"stood": its}, loop=loop)) == verdict
 
@@ -1304,15 +1308,30 @@ def test_a_loop_is_judged_by_its_clients_and_by_who_uses_it(verdict, imported, u
     assert judging.judge_loop(Examination()) == DOES_NOT_APPLY
 
 
+def test_greenlets_that_waited_elsewhere_do_not_use_what_is_unpatched_here():
+    stalls = {"fetched": True, "in_greenlets": True, "waits": 2, "times": 0}
+    row = {"verdict": UNPATCHED, "error": None}
+    seen = judging.seen_at_work(row, {"connections": 3, "stood": stalls})
+    assert seen["verdict"] == DOES_NOT_APPLY and "in this process" in seen["error"]
+    for changed in ({"in_greenlets": False}, {"waits": 1}, {"times": 1}):
+        counts = {"connections": 3, "stood": dict(stalls, **changed)}
+        assert judging.seen_at_work(row, counts) == row
+    for verdict in (BLOCKED, FREE):
+        row = {"verdict": verdict}
+        assert judging.seen_at_work(row, {"connections": 3, "stood": stalls}) == row
+
+
 def test_threads_that_fetched_are_no_greenlets_that_wait():
-    counts = {"connections": 3, "stood": {"fetched": False}}
+    nobody = {"fetched": False, "in_greenlets": False, "waits": 0, "times": 0}
+    counts = {"connections": 3, "stood": nobody}
     none = dict(counts, connections=0)
     row = {"verdict": UNPATCHED, "error": None}
     assert judging.seen_at_work(row, counts) == dict(row, verdict=DOES_NOT_APPLY)
     # Nobody knows whether it would have patched before its first connection.
     early = judging.seen_at_work(row, none)
     assert early["verdict"] == CANNOT_TELL and "no connection was made" in early["error"]
-    for greenlets in (dict(counts, stood={"fetched": True}), dict(none, stood={"fetched": True})):
+    fetched = {"stood": dict(nobody, fetched=True)}
+    for greenlets in (dict(counts, **fetched), dict(none, **fetched)):
         assert judging.seen_at_work(row, greenlets) == row
     for verdict in (BLOCKED, FREE):
         assert judging.seen_at_work({"verdict": verdict}, counts) == {"verdict": verdict}

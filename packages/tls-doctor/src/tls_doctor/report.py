@@ -172,6 +172,8 @@ def trial_lines(report):
     for row in report["clients"]:
         reason = " (%s)" % row["error"] if row["error"] else ""
         yield wrapped("%s: %s%s" % (row["client"], row["verdict"], reason))
+        if row["verdict"] == DOES_NOT_APPLY:
+            continue
         for scheme in ("https", "http"):
             for trial in (row[scheme] or {}).get("trials", []):
                 yield wrapped(TRIAL % trial, "    %-6s" % scheme)
