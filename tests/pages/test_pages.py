@@ -187,6 +187,14 @@ def chapters_of(site: Path) -> list[tuple[Path, Path]]:
     return [(path, site / "notebooks" / path.with_suffix(".html").name) for path in paths]
 
 
+def test_no_cell_lacks_an_answer(site: Path) -> None:
+    """Neither of the story, measured here, nor of the laboratory, from a machine's file."""
+    executed = sorted(site.with_name("executed").glob("*.ipynb"))
+    assert len(executed) == len(chapters_of(site))
+    for path in executed:
+        assert execution.not_in_file(nbformat.read(path, as_version=4)) == [], path.stem
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [WIDE, PHONE])
 @pytest.mark.parametrize("theme", ["light", "dark"])
