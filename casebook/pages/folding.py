@@ -21,6 +21,7 @@ from sphinx.application import Sphinx
 
 from casebook.laboratory.decisions import OTHERWISE, UNDECIDED
 from casebook.pages import ledger
+from casebook.pages.contents import tree
 
 #: The heading of the section that is folded.
 CHECKS = "All checks of this chapter"
@@ -71,7 +72,7 @@ def instruments_of(notebook: NotebookNode) -> set[str]:
     """Return the names by which a notebook's code calls what it imports from `casebook`."""
     names = set()
     for cell in notebook.cells:
-        for node in ast.walk(_tree(cell)):
+        for node in ast.walk(tree(cell)):
             if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("casebook."):
                 names |= {alias.asname or alias.name for alias in node.names}
     return names
@@ -79,13 +80,7 @@ def instruments_of(notebook: NotebookNode) -> set[str]:
 
 def names_in(cell: NotebookNode) -> set[str]:
     """Return the names that the code of a cell uses."""
-    return {node.id for node in ast.walk(_tree(cell)) if isinstance(node, ast.Name)}
-
-
-def _tree(cell: NotebookNode) -> ast.AST:
-    """Return the syntax tree of a code cell without the lines that are IPython's own."""
-    lines = cell.source.splitlines() if cell.cell_type == "code" else ()
-    return ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))
+    return {node.id for node in ast.walk(tree(cell)) if isinstance(node, ast.Name)}
 
 
 def fold(_app: Sphinx, doctree: nodes.document, page: str) -> None:
