@@ -140,7 +140,7 @@ def _fold_run(parent: nodes.Element, cells: list[nodes.container], keep_findings
                 cell.remove(outputs)
         fold += behind
         shown += [cell] if cell.children else []
-    fold["prompt_show"], only_checked = _prompt("".join(cell.astext() for cell in shown))
+    fold["prompt_show"], only_checked = _prompt(shown)
     if only_checked and not shown:
         parent.insert(place, nodes.container("", fold, classes=["cb-run", "checking"]))
         return
@@ -148,10 +148,15 @@ def _fold_run(parent: nodes.Element, cells: list[nodes.container], keep_findings
     parent.insert(place, nodes.container("", *shown, fold, classes=["cb-run"]))
 
 
-def _prompt(shown: str) -> tuple[str, bool]:
-    """Return what the fold below some outputs is called, and whether only checking shows it."""
-    drawn = re.findall(r'class="cb (cb-\w+)', shown)
-    if set(drawn) - {"cb-listing"} or (shown.strip() and not drawn):
+def _prompt(shown: list[nodes.container]) -> tuple[str, bool]:
+    """Return what the fold below the outputs of cells is called, and if only checking shows it."""
+    text = "".join(cell.astext() for cell in shown)
+    drawn = re.findall(r'class="cb (cb-\w+)', text)
+    blocks = (block for cell in shown for block in cell.findall(nodes.literal_block))
+    code = "".join(block.astext() for block in blocks if block.get("language") == "python")
+    if code and code.strip() == text.strip():  # it is shown as Markdown
+        drawn = ["cb-listing"]
+    if set(drawn) - {"cb-listing"} or (text.strip() and not drawn):
         return _MEASURED, False
     return _PREPARED[drawn[0] if drawn else ""], True
 

@@ -85,6 +85,12 @@ def test_only_checking_has_what_shows_nothing_or_only_quotes() -> None:
     assert run["classes"] == ["cb-run", "checking"]
     quoted, fold = folded(cell("listing()", '<figure class="cb cb-listing">x = 1</figure>'))[1]
     assert "x = 1" in quoted.astext() and "checking" in fold["classes"]
+    for language, is_quoted in (("python", True), ("myst-ansi", False)):  # Markdown, or printed
+        shown = cell("show(f)", "")
+        shown[-1][0] = nodes.literal_block("", "def f(): pass", language=language)
+        fold = folded(shown)[1][-1]
+        assert (fold["prompt_show"] == "how this is quoted") == is_quoted
+        assert ("checking" in fold["classes"]) == is_quoted
 
 
 def test_what_came_out_otherwise_is_not_folded() -> None:
