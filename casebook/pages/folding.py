@@ -69,13 +69,25 @@ def outside_solutions(notebook: NotebookNode) -> Iterator[NotebookNode]:
 
 
 def instruments_of(notebook: NotebookNode) -> set[str]:
-    """Return the names by which a notebook's code calls what it imports from `casebook`."""
-    names = set()
+    """Return the names by which a notebook's code calls what it imports from `casebook`.
+
+    So is a name that it gives to a part of that: quic = bookstore.quic.
+    """
+    names: set[str] = set()
     for cell in notebook.cells:
         for node in ast.walk(tree(cell)):
             if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("casebook."):
                 names |= {alias.asname or alias.name for alias in node.names}
+            elif isinstance(node, ast.Assign) and _root(node.value) in names:
+                names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return names
+
+
+def _root(node: ast.expr) -> str:
+    """Return the name that an attribute of an attribute begins with; "" of anything else."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def names_in(cell: NotebookNode) -> set[str]:

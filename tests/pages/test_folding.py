@@ -24,6 +24,10 @@ def test_code_that_calls_what_comes_from_casebook_is_folded() -> None:
         "measure = 3": False,  # here it has another name
         "'ask'": False,
         "casebook = runs": False,
+        "later = server.start": True,
+        "later()": True,
+        "port = server.start().port": True,
+        "port": False,
     }
     notebook = nbformat.v4.new_notebook(
         cells=[code(IMPORTS), *map(code, cells), code("x = 1", "plumbing", folding.FOLDED)]
