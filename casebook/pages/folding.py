@@ -78,9 +78,20 @@ def instruments_of(notebook: NotebookNode) -> set[str]:
         for node in ast.walk(tree(cell)):
             if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("casebook."):
                 names |= {alias.asname or alias.name for alias in node.names}
-            elif isinstance(node, ast.Assign) and _root(node.value) in names:
-                names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+            elif isinstance(node, ast.Assign):
+                names |= {name for name, value in _bindings(node) if _root(value) in names}
     return names
+
+
+def _bindings(assignment: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names that an assignment binds, each with its value, as far as they stand there."""
+    for target in assignment.targets:
+        value = assignment.value
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = list(zip(target.elts, value.elts, strict=True))
+        else:
+            pairs = [(target, value)]
+        yield from ((name.id, part) for name, part in pairs if isinstance(name, ast.Name))
 
 
 def _root(node: ast.expr) -> str:

@@ -26,6 +26,9 @@ def test_code_that_calls_what_comes_from_casebook_is_folded() -> None:
         "casebook = runs": False,
         "later = server.start": True,
         "later()": True,
+        "n, ready = 3, server.is_up": True,
+        "ready()": True,
+        "n": False,
         "port = server.start().port": True,
         "port": False,
     }
