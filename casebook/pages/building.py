@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +44,8 @@ def build(
         everything: measure the whole laboratory, too.
 
     The pages are written in any case. Then BookFailed is raised if a chapter did not run to its
-    end, a page is not as it should be, or a row of data/published.csv is compared with in no
-    chapter. Tells its progress on standard error.
+    end, a page is not as it should be, a row of data/published.csv is compared with in no chapter,
+    or, in a strict build, a cell has no answer in the machine's file. Tells its progress on standard error.
     """
     book = Book(root)
     if file:
@@ -62,6 +62,8 @@ def build(
     first_page, problems = rendering.render(book, chapters, collected)
     # Only now: the page of comparisons shows an author what is missing.
     problems = problems or _not_compared(book, collected)
+    if strict:
+        problems = [*problems, *_holes(chapters)]
     _summarise(book, collected, first_page)
     if problems:
         raise BookFailed(
@@ -202,6 +204,19 @@ def _most_alike(book: Book) -> Path | None:
         )
 
     return min(files, key=rank, default=None)
+
+
+def _holes(chapters: Iterable[execution.Chapter]) -> list[str]:
+    """Return a line for each chapter with cells that its machine file has no answer to.
+
+    What such a cell does not state is missing elsewhere, so that Sphinx's complaints do not count.
+    """
+    numbers = {chapter.stem: len(execution.not_in_file(chapter.notebook)) for chapter in chapters}
+    return [
+        f"{stem}: {number} cells that its machine file has no answer to, so that no link was checked"
+        for stem, number in numbers.items()
+        if number
+    ]
 
 
 def _otherwise(collected: records.Records) -> list[str]:

@@ -7,7 +7,7 @@ import nbformat
 from casebook.findings import media
 from casebook.findings.finding import Finding
 from casebook.laboratory.decisions import HOLDS, OTHERWISE, UNDECIDED
-from casebook.pages import execution
+from casebook.pages import building, execution
 from casebook.pages.contents import Book
 
 
@@ -41,3 +41,14 @@ def test_what_was_counted_here_and_came_out_otherwise_is_counted_again(tmp_path:
         finding("on a clock", window="below 1"),
     )
     assert [found.id for found in execution._to_count_again(book, path)] == ["counted"]
+
+
+def test_a_strict_build_names_the_chapters_with_cells_that_have_no_answer() -> None:
+    def chapter(stem: str, holes: int) -> execution.Chapter:
+        cell = nbformat.v4.new_code_cell("ask()")
+        why = {media.NOT_IN_FILE: {"why": "its machine file has no answer to this"}}
+        cell.outputs = [nbformat.v4.new_output("display_data", why) for _ in range(holes)]
+        return execution.Chapter(stem, nbformat.v4.new_notebook(cells=[cell]))
+
+    [line] = building._holes([chapter("whole", 0), chapter("torn", 2)])
+    assert line.startswith("torn: 2 cells")
