@@ -411,6 +411,60 @@ def test_a_context_that_somebody_changed_is_not_lent_again(hosts):
     assert get(hosts) == "nobody" and told() == (2, 1, {})
 
 
+@pytest.mark.parametrize(
+    ("steps", "shared", "own"),
+    [
+        (("verify_mode", "load", "alpn"), 1, 0),
+        (("verify_mode", "load"), 0, 1),  # the last one is left out
+        (("verify_mode", "load", "alpn", "alpn"), 0, 1),
+        (("load", "verify_mode", "alpn"), 0, 1),
+        (("verify_mode", "alpn", "load"), 0, 1),
+    ],
+)
+def test_what_is_lent_was_set_up_by_the_same_steps_in_the_same_order(hosts, steps, shared, own):
+    bundle = str(hosts.ca_file)
+    connection = cure._Connection("h", 1, cert_reqs="CERT_REQUIRED", ca_certs=bundle)
+    loan = connection.ssl_context = cure._Loan(connection)
+    do = {
+        "verify_mode": lambda: setattr(loan, "verify_mode", ssl.CERT_REQUIRED),
+        "load": lambda: loan.load_verify_locations(bundle, None, None),
+        "alpn": lambda: loan.set_alpn_protocols(list(cure._alpn())),
+    }
+    for step in steps:
+        do[step]()
+    context = loan._decided()
+    reasons = told()[2]
+    assert reasons == {"its context was set up in another way": 1} if own else reasons == {}
+    assert context.verify_mode == ssl.CERT_REQUIRED and context.cert_store_stats()["x509"] == 1
+    assert type(context).__name__.startswith("Shared") is bool(shared)
+
+
+def test_a_context_whose_makers_changed_meanwhile_is_lent_to_nobody(hosts, monkeypatch):
+    """One that has begun with the old ones is not that of a recipe of either."""
+    make = cure._make
+
+    def make_and_patch(*parts):
+        context = make(*parts)
+        monkeypatch.setattr(cure._ssl, "a_name_that_a_tool_adds", 1, raising=False)
+        return context
+
+    monkeypatch.setattr(cure, "_make", make_and_patch)
+    with pytest.raises(RuntimeError, match="what makes contexts changes meanwhile"):
+        cure.preload(str(hosts.ca_file))
+    assert cure.stats()["contexts"] == 0
+    monkeypatch.setattr(cure, "_make", make)
+    assert get(hosts) == "nobody" and told() == (2, 1, {})
+
+
+def test_a_context_is_made_by_what_was_looked_at_whatever_is_in_its_place(hosts, monkeypatch):
+    cure.preload(str(hosts.ca_file))
+    [way] = cure._slots
+    makers = cure._makers()
+    monkeypatch.setattr(cure._connection, "create_urllib3_context", pytest.fail)
+    context = cure._make(way, [Path(hosts.ca_file).read_bytes()], makers)
+    assert context.verify_mode == ssl.CERT_REQUIRED and context.cert_store_stats()["x509"] == 1
+
+
 def test_a_lent_context_refuses_whatever_would_change_it(hosts):
     cure.preload(str(hosts.ca_file))
     [slot] = cure._slots.values()
