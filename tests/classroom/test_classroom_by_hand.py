@@ -1,12 +1,15 @@
 """What the classroom judges, on rows that are written down, and what it keeps of each class."""
 
+import contextlib
 import json
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from casebook.classroom import archive, prediction, whodunit
+from casebook.classroom import archive, grader_runs, prediction, whodunit
 from casebook.classroom.checks.one_slow_book import Shelf
-from casebook.classroom.whodunit import Mark
+from casebook.classroom.whodunit import Mark, Run
 
 
 @pytest.mark.parametrize(
@@ -41,6 +44,89 @@ MARKS = (
 @pytest.mark.parametrize(("mark", "is_right", "is_false"), MARKS)
 def test_a_mark_is_right_or_wrong_or_an_accusation_of_somebody_else(mark, is_right, is_false):
     assert (mark.is_right, mark.accuses_wrongly) == (is_right, is_false)
+
+
+def a_run(department="pages", scheme="https", **more):
+    usual = {"n": 10, "came": 10, "peak_in_flight": 1, "connections": 1, "loads": 1, "protocols": {}}
+    return Run(department, scheme, **usual | more)
+
+
+@pytest.mark.parametrize(
+    ("run", "shows"),
+    [
+        (a_run(came=9), "pages over https: not every page comes"),
+        (a_run(n=2, came=2), "pages over https: too few pages to show anything"),
+        (a_run(), "pages over https: serial"),
+        (a_run(peak_in_flight=2, scheme="http"), "pages over http: concurrent"),
+        (a_run("notices", peak_in_flight=2), "notices over https: concurrent"),
+        (a_run("shelf", protocols={"HTTP/2": 9, "HTTP/1.1": 1}),
+         "shelf over https: HTTP/1.1 and HTTP/2"),
+        (a_run("ledger"), "ledger over https: one connection, few loads"),
+        # A server may end a connection meanwhile: two of ten are not one for each.
+        (a_run("ledger", connections=2, loads=2), "ledger over https: one connection, few loads"),
+        (a_run("ledger", loads=10), "ledger over https: one connection, a load for each"),
+        (a_run("ledger", connections=10, loads=11),
+         "ledger over https: a connection for each, a load for each"),
+        (a_run("ledger", loads=None), "ledger over https: one connection, few loads"),
+    ],
+)  # fmt: skip
+def test_what_a_run_shows(run, shows):
+    assert run.shows == shows
+
+
+SERIAL, CONCURRENT = a_run(), a_run(peak_in_flight=5)
+OVER_HTTP = a_run(scheme="http", peak_in_flight=5)
+
+
+@pytest.mark.parametrize(
+    ("culprit", "again", "wrong"),
+    [
+        # Serial over https, concurrent over http; so are they when they are made again.
+        ("injected", [SERIAL, OVER_HTTP], ""),
+        ("injected", [CONCURRENT, CONCURRENT, SERIAL, OVER_HTTP], ""),  # a busy machine
+        ("injected", [CONCURRENT] * 3, "made again, shows: pages over https: concurrent"),
+        ("session", [], "it does not show: ledger over https: a connection for each"),
+    ],
+)
+def test_evidence_is_made_again_with_the_program_of_who_did_it(
+    culprit, again, wrong, monkeypatch
+):
+    """Whoever was accused: with the program of the accused each accusation would be right."""
+    built, runs = [], {"a": SERIAL, "b": OVER_HTTP}
+    world = SimpleNamespace(folder=Path("world"))
+    monkeypatch.setattr(whodunit, "World", lambda: contextlib.nullcontext(world))
+    monkeypatch.setattr(whodunit, "build", lambda folder, who: built.append((folder.name, who)))
+    monkeypatch.setattr(whodunit, "_load_run", lambda _, id_: runs.get(id_))
+    monkeypatch.setattr(whodunit, "run_now", lambda *_: again.pop(0))
+    judged = whodunit._judge(Path("ann"), culprit, "late", ["a", "b"])
+    assert wrong in judged and bool(wrong) is bool(judged)
+    assert again == [] and built == [("program", "late")] * (culprit == "injected")
+    assert whodunit._judge(Path("ann"), culprit, "late", ["a", "c"]) == (
+        "run c is not there, or was changed"
+    )
+
+
+def test_a_case_that_two_hand_in_is_evidence_for_neither(tmp_path, monkeypatch):
+    marks = [Mark(name, "lock", "lock", "") for name in ("ann", "bob", "ann")]
+    marks.append(Mark("bob", "nothing", "", "there is no answer that can be read"))
+    for number in range(len(marks)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "case.json").touch()
+    monkeypatch.setattr(whodunit, "_mark", lambda folder, _: marks[int(folder.name)])
+    twice = "this case was handed in more than once"
+    judged = [mark.evidence for mark in whodunit.mark(tmp_path, b"secret")]
+    assert judged == [twice, twice, twice, marks[3].evidence]
+
+
+@pytest.mark.parametrize(
+    ("names", "can_run", "room"),
+    [(["here"], True, "here"), (["here", "there"], False, "stage-0"), (["there"], False, "stage-0"),
+     (["here", "too"], True, "here")],
+)  # fmt: skip
+def test_a_lab_is_graded_where_all_of_its_stacks_run(names, can_run, room):
+    bench = grader_runs.Bench(Path("lab.py"), _runs={"here": True, "too": True, "there": False})
+    assert bench.can_run(*names) is can_run and bench.room(*names) == room
 
 
 def test_a_class_is_added_up():
