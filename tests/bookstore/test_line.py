@@ -4,6 +4,7 @@ Each test runs a script in a process of its own, since a line changes into its n
 What is asked of clocks is asked with room for a machine that has much else to do.
 """
 
+import importlib
 import json
 import os
 import signal
@@ -519,6 +520,20 @@ def test_another_build_draws_other_lots_and_the_same_seed_the_same():
     first = dropped(5)
     assert 0 < len(first) < 60 and dropped(5) == first
     assert dropped(6) != first and dropped(5, seed=2) != first
+
+
+def test_lots_are_drawn_for_either_direction_and_for_nothing_else(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(ends.__file__).parent))
+    over = importlib.import_module("over")
+    share, byte = {"share": 0.1, "seed": 3}, {"byte": 5}
+    asked = {"lots": 7, "visits": [{"there": {"lose": share}, "back": {"lose": byte}},
+                                   {"there": {}, "back": {"lose": share, "latency_s": 1}}]}  # fmt: skip
+    drawn = {"share": 0.1, "seed": "7/3"}
+    assert over.with_lots(asked) == [
+        {"there": {"lose": drawn}, "back": {"lose": byte}},
+        {"there": {}, "back": {"lose": drawn, "latency_s": 1}},
+    ]
+    assert share["seed"] == 3  # what was asked stays as it was
 
 
 def test_only_what_is_lost_by_lot_depends_on_the_seed():
