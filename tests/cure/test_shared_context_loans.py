@@ -5,6 +5,7 @@ tried beside every release by the scripts that test_shared_context_inside.py run
 found in a second.
 """
 
+import errno
 import os
 import shutil
 import ssl
@@ -146,6 +147,22 @@ def test_a_file_that_is_gone_is_an_error_though_its_context_is_there(hosts, tmp_
     bundle.unlink()
     with pytest.raises(FileNotFoundError):
         cure._lend(way, cure._makers())
+
+
+def test_a_time_limit_in_the_middle_of_a_load_ends_the_connection(hosts, monkeypatch):
+    """Somebody's function raised it, called by a signal, and no file is at fault."""
+
+    def interrupt(*_):
+        raise OSError(errno.ECANCELED, "it takes too long")
+
+    read = cure._read
+    monkeypatch.setattr(cure, "_read", interrupt)
+    with pytest.raises(requests.exceptions.ConnectionError, match="it takes too long"):
+        get(hosts)
+    assert told() == (0, 0, {"its files cannot be loaded": 1})
+    with pytest.raises(FileNotFoundError) as missing:
+        read(cure._Way((), str(hosts.ca_file) + "-", (), (), None, ()))
+    assert cure._is_raised_here(missing.value)
 
 
 # ---------------------------------------------------------------- clients with certificates

@@ -55,6 +55,21 @@ def state(stack=STAGE_1) -> str:
     return environments.status(stack)["state"]
 
 
+def test_what_another_process_has_made_meanwhile_is_not_made_again(tmp_path, monkeypatch):
+    """Whoever waited for the lock looks again."""
+    monkeypatch.setattr(places, "ENVIRONMENTS", tmp_path)
+    states = ["missing", "ready"]
+    place = SimpleNamespace(
+        name="stage-1", python=tmp_path / "python", state=lambda: states.pop(0),
+        stamp=lambda: {"versions": {"requests": "2"}},
+        interpreter=SimpleNamespace(version="3.13.5"),
+    )  # fmt: skip
+    monkeypatch.setattr(environments, "_place", lambda _: place)
+    monkeypatch.setattr(installation, "failure", lambda _: "")
+    monkeypatch.setattr(installation, "build", lambda *_: pytest.fail("it is made again"))
+    assert make() == [] and states == []
+
+
 # Interpreters
 
 
