@@ -47,7 +47,14 @@ def test_a_mark_is_right_or_wrong_or_an_accusation_of_somebody_else(mark, is_rig
 
 
 def a_run(department="pages", scheme="https", **more):
-    usual = {"n": 10, "came": 10, "peak_in_flight": 1, "connections": 1, "loads": 1, "protocols": {}}
+    usual = {
+        "n": 10,
+        "came": 10,
+        "peak_in_flight": 1,
+        "connections": 1,
+        "loads": 1,
+        "protocols": {},
+    }
     return Run(department, scheme, **usual | more)
 
 
@@ -88,9 +95,7 @@ OVER_HTTP = a_run(scheme="http", peak_in_flight=5)
         ("session", [], "it does not show: ledger over https: a connection for each"),
     ],
 )
-def test_evidence_is_made_again_with_the_program_of_who_did_it(
-    culprit, again, wrong, monkeypatch
-):
+def test_evidence_is_made_again_with_the_program_of_who_did_it(culprit, again, wrong, monkeypatch):
     """Whoever was accused: with the program of the accused each accusation would be right."""
     built, runs = [], {"a": SERIAL, "b": OVER_HTTP}
     world = SimpleNamespace(folder=Path("world"))

@@ -391,6 +391,18 @@ def test_what_is_taken_back_is_shared_no_more(hosts, monkeypatch):
     assert told() == (0, 0, {})
 
 
+def test_an_adapter_that_was_made_before_stays_stock_through_a_proxy_too(monkeypatch):
+    for name in ("__init__", "__setstate__", "proxy_manager_for"):
+        monkeypatch.setattr(cure._HTTPAdapter, name, vars(cure._HTTPAdapter)[name])
+    monkeypatch.setattr(cure, "_installed", False)
+    made_before = requests.adapters.HTTPAdapter()
+    cure.install()
+    for adapter, shares in ((made_before, False), (requests.adapters.HTTPAdapter(), True)):
+        through = adapter.proxy_manager_for("http://127.0.0.1:9")
+        for manager in (adapter.poolmanager, through):
+            assert isinstance(manager.pool_classes_by_scheme, cure._PoolClasses) is shares
+
+
 def test_a_shared_context_offers_the_protocols_that_stock_requests_offers(hosts):
     cure.preload(str(hosts.ca_file))
     [slot] = cure._slots.values()

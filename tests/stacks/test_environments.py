@@ -73,6 +73,27 @@ def test_what_another_process_has_made_meanwhile_is_not_made_again(tmp_path, mon
 # Interpreters
 
 
+@pytest.mark.parametrize(
+    ("kind", "family", "wanted", "is_taken"),
+    [
+        ("CPython", "2.7", "2.7", True),
+        ("CPython", "3.11", "2.7", False),  # a name proves nothing
+        ("PyPy", "2.7", "2.7", False),
+        ("CPython", "3.11", "", True),
+        ("PyPy", "3.11", "", False),
+    ],
+)
+def test_a_python_is_what_it_says_when_it_is_run(kind, family, wanted, is_taken, monkeypatch):
+    told = [kind, f"{family}.9", family, "/behind/the/shim", "OpenSSL 3.0.19", "x86_64"]
+    ran = SimpleNamespace(stdout=json.dumps(told))
+    monkeypatch.setattr(interpreters.commands, "run", lambda *_: ran)
+    found = interpreters.examine(Path("/shims/python2.7"), wanted)
+    there = interpreters.Interpreter(
+        Path("/behind/the/shim"), f"{family}.9", "OpenSSL 3.0.19", "x86_64"
+    )
+    assert found == (there if is_taken else None)
+
+
 def script(path: Path, text: str = f'exec "{HERE}" "$@"') -> None:
     """A command; by default it is the Python that runs this."""
     path.parent.mkdir(parents=True, exist_ok=True)
