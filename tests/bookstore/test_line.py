@@ -526,8 +526,9 @@ def test_lots_are_drawn_for_either_direction_and_for_nothing_else(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(ends.__file__).parent))
     over = importlib.import_module("over")
     share, byte = {"share": 0.1, "seed": 3}, {"byte": 5}
-    asked = {"lots": 7, "visits": [{"there": {"lose": share}, "back": {"lose": byte}},
-                                   {"there": {}, "back": {"lose": share, "latency_s": 1}}]}  # fmt: skip
+    near = {"there": {"lose": share}, "back": {"lose": byte}}
+    far = {"there": {}, "back": {"lose": share, "latency_s": 1}}
+    asked = {"lots": 7, "visits": [near, far]}
     drawn = {"share": 0.1, "seed": "7/3"}
     assert over.with_lots(asked) == [
         {"there": {"lose": drawn}, "back": {"lose": byte}},

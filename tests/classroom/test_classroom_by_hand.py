@@ -2,14 +2,17 @@
 
 import contextlib
 import json
+from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from casebook.classroom import archive, grader_runs, prediction, whodunit
+from casebook.classroom import archive, grader_runs, grading, prediction, room, whodunit
 from casebook.classroom.checks.one_slow_book import Shelf
 from casebook.classroom.whodunit import Mark, Run
+from casebook.cli import machine
+from casebook.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -165,3 +168,27 @@ def test_the_first_prediction_stays_whatever_is_entered_later(tmp_path):
     first = prediction.remember(submission, 30)
     assert first is not None and first["prediction"] == 30
     assert [prediction.remember(submission, later) for later in (1, None)] == [first, first]
+
+
+def test_what_a_submission_answers_in_our_place_is_left_out(tmp_path, monkeypatch):
+    """As many answers as there were jobs, and no more; where some lack, it ended before."""
+    here = SimpleNamespace(python=Path("python"))
+    monkeypatch.setattr(room.environments, "ensure", lambda _: here)
+    monkeypatch.setattr(room.environments, "clean_environ", lambda _: {})
+    (tmp_path / "answer.py").touch()
+    ended = {"error": "it ended before this was asked"}
+    for numbers, answers in (
+        ([1, 2, 3], [{"value": 1}, {"value": 2}]),
+        ([1], [{"value": 1}, ended]),
+        ([], [ended, ended]),
+    ):
+        told = room.Outcome([{"value": number} for number in numbers], {"PREDICTION": 3})
+        monkeypatch.setattr(room, "_run", lambda *_, told=told: told)
+        outcome = room.run("stage-0", tmp_path / "answer.py", [{}, {}], names=("PREDICTION",))
+        assert outcome.answers == answers and not outcome.error
+
+
+def test_a_name_that_no_machine_file_can_have_is_refused_before_anything_is_measured(monkeypatch):
+    monkeypatch.setattr(grading, "recorded", pytest.fail)
+    with pytest.raises(UsageError, match=r"ends in \.jsonl\.xz"):
+        machine.measure_for_labs(Namespace(file=Path("labs.json")))

@@ -213,6 +213,9 @@ def test_the_files_of_a_way_are_its_bundle_its_certificate_and_its_key():
     assert not any(
         b"key" in each for each in cure._fingerprints(way(None, "c", "k"), [b"a", b"key"])
     )
+    # Without a bundle, too, and where one file holds both.
+    both = cure._fingerprints(way(None, "c", None), [b"a certificate and its key"] * 2)
+    assert [len(each) for each in both] == [32, 32] and not any(b"key" in each for each in both)
 
 
 def test_an_encrypted_key_is_left_to_requests(hosts, tmp_path, monkeypatch):

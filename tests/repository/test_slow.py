@@ -12,6 +12,7 @@ REPORT = """\
 <testcase classname="tests.repository.test_slow" name="test_a[one.two]" time="1.99"/>
 <testcase classname="tests.repository.test_slow" name="test_b[x/y::z]" time="2.0"/>
 <testcase classname="tests.repository.test_slow.TestC" name="test_d" time="31.26"/>
+<testcase classname="tests.repository.test_slow.TestC" name="test_d" time="0.01"/>
 </testsuite></testsuites>
 """
 
