@@ -9,7 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from casebook.classroom import archive, grader_runs, grading, prediction, room, whodunit
+from casebook.classroom.checks import count_the_loads
 from casebook.classroom.checks.one_slow_book import Shelf
+from casebook.classroom.grade_report import Report
 from casebook.classroom.whodunit import Mark, Run
 from casebook.cli import machine
 from casebook.errors import UsageError
@@ -192,3 +194,31 @@ def test_a_name_that_no_machine_file_can_have_is_refused_before_anything_is_meas
     monkeypatch.setattr(grading, "recorded", pytest.fail)
     with pytest.raises(UsageError, match=r"ends in \.jsonl\.xz"):
         machine.measure_for_labs(Namespace(file=Path("labs.json")))
+
+
+@pytest.mark.parametrize(
+    ("right", "loads", "at_a_time", "points", "shared"),
+    [
+        (30, 1, 30, [4, 2, 3], True),
+        (30, 1, 2, [4, 2, 3], True),
+        (30, 1, 1, [4, 0, 3], True),  # the lock is held while it fetches
+        (30, 2, 30, [0, 2, 0], True),
+        (30, 30, 30, [0, 2, 0], False),  # as stock requests
+        (30, 0, 30, [0, 2, 0], True),  # nobody was trusted by what was loaded
+        (29, 1, 30, [0, 0, 0], False),  # one did not get its page
+    ],
+)
+def test_loads_of_threads_by_points(right, loads, at_a_time, points, shared, monkeypatch):
+    def fetch(world, file, function, manner, count, **options):
+        """The second time another number of threads was drawn."""
+        of_all = count if loads == 30 else loads
+        outcome = room.Outcome([{"answers": [{"error": "no", "kind": "X"}]}])
+        seen = SimpleNamespace(requests=count, peak_in_flight=at_a_time)
+        return outcome, count - (30 - right), of_all, seen
+
+    monkeypatch.setattr(count_the_loads, "_fetch", fetch)
+    report, world = Report("count-the-loads"), SimpleNamespace(bundle=Path("bundle.pem"))
+    found = count_the_loads._grade_loads(world, Path("answer.py"), report)
+    assert [item.points for item in report.items] == points
+    assert [item.of for item in report.items] == [4, 2, 3]
+    assert set(found) == ({count_the_loads.TRUE, count_the_loads.PATH} if shared else set())
