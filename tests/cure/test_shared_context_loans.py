@@ -5,12 +5,14 @@ tried beside every release by the scripts that test_shared_context_inside.py run
 found in a second.
 """
 
+import contextlib
 import errno
 import os
 import shutil
 import ssl
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -350,6 +352,29 @@ def test_what_is_no_file_is_not_opened(tmp_path):
         os.close(reader)
     assert opened.is_set()
     assert cure._read(way._replace(bundle=None)) == []
+
+
+def test_a_pipe_that_takes_a_files_place_holds_nobody_up(tmp_path, monkeypatch):
+    """Between the look and the opening; its writer never comes."""
+    pipe, said = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    a_file = os.stat(__file__)
+    looking = SimpleNamespace(**{**vars(os), "stat": lambda _: a_file})
+    monkeypatch.setattr(cure, "os", looking)
+
+    def read():
+        with contextlib.suppress(cure._OwnContext):
+            cure._read(cure._Way((), str(pipe), (), (), None, ()))
+        said.append("back")
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    reader.join(20)
+    if reader.is_alive():  # a writer that says nothing
+        os.close(os.open(pipe, os.O_WRONLY))
+        reader.join()
+        pytest.fail("it waited for a writer")
+    assert said == ["back"]
 
 
 def test_files_that_were_read_are_closed_again(hosts):
