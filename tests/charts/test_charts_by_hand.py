@@ -15,7 +15,15 @@ from test_machines import run
 
 from casebook import charts
 from casebook.cases.many.capacity import Costs
-from casebook.charts import capacity_calculator, frame_arrows, matrix, series, tables, timelines
+from casebook.charts import (
+    capacity_calculator,
+    frame_arrows,
+    lines,
+    matrix,
+    series,
+    tables,
+    timelines,
+)
 from casebook.charts import figure as page
 from casebook.charts.figure import Chart
 from casebook.charts.series import Part, Point, Quantity
@@ -361,6 +369,17 @@ def test_a_mark_is_full_where_it_was_measured_half_where_recorded_hollow_where_p
     for source in ("live", "reference", "published"):
         page.marks(axes, [1.0], [1.0], "stage-1", marker="o", source=source)
     assert [line.get_fillstyle() for line in axes.get_lines()] == ["full", "left", "none"]
+
+
+def test_of_lines_with_one_name_the_uppermost_has_the_label():
+    labels = [lines._EndLabel(text, 10.0, y, colour) for text, y, colour in (
+        ("requests", 5.0, "stage-0"), ("requests", 9.0, "stage-0"), ("requests", 7.0, "stage-1"),
+        ("aiohttp", 1.0, "stage-0"), ("requests", 6.0, "stage-0"),
+    )]  # fmt: skip
+    kept = {(label.text, label.colour): label.y for label in lines._without_doubles(labels)}
+    assert kept == {
+        ("requests", "stage-0"): 9.0, ("requests", "stage-1"): 7.0, ("aiohttp", "stage-0"): 1.0
+    }  # fmt: skip
 
 
 def test_what_can_be_read_goes_on_where_a_repair_overlaps_what_is_there():
