@@ -2,10 +2,12 @@
 
 import ast
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 
+from casebook.errors import NotInFile
 from casebook.findings import media
 from casebook.findings.finding import Finding
 from casebook.laboratory import machine_files
@@ -78,10 +80,19 @@ for each in asked:
         (4, ["inside"]),
     ],
 )
-def test_claims_from_the_statement_on_that_has_no_answer_are_not_here(number, claims) -> None:
-    cell = ast.parse(CELL).body
-    assert [id for id, _ in statements._claims(cell[number], cell)] == claims
-    assert dict(statements._claims(cell[3], cell))["after"] == "It is …."
+def test_claims_from_the_statement_on_that_has_no_answer_are_not_here(
+    number, claims, monkeypatch
+) -> None:
+    cell, made = ast.parse(CELL).body, []
+    monkeypatch.setattr(statements, "display", lambda *_, **__: None)
+    monkeypatch.setattr(statements.claims, "claim", lambda id, *_, **__: made.append(id))
+    answering = object.__new__(statements.Answering)
+    answering.statements, answering._number = [(statement, []) for statement in cell], number
+    answering._cell, answering.chapter, answering.machine = cell, "one", Machine("m", {}, [])
+    error = NotInFile("its machine file has no answer to this")
+    answering._not_in_file(SimpleNamespace(user_ns={}), NotInFile, error)
+    assert made == claims
+    assert dict(statements.claims_in(cell[3:]))["after"] == "It is …."
 
 
 def test_the_machine_of_a_book_stands_beside_all_others_and_not_beside_itself(monkeypatch) -> None:
