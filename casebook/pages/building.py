@@ -45,7 +45,8 @@ def build(
 
     The pages are written in any case. Then BookFailed is raised if a chapter did not run to its
     end, a page is not as it should be, a row of data/published.csv is compared with in no chapter,
-    or, in a strict build, a cell has no answer in the machine's file. Tells its progress on standard error.
+    or, in a strict build, a cell has no answer in the machine's file. Tells its progress on
+    standard error.
     """
     book = Book(root)
     if file:
@@ -213,7 +214,7 @@ def _holes(chapters: Iterable[execution.Chapter]) -> list[str]:
     """
     numbers = {chapter.stem: len(execution.not_in_file(chapter.notebook)) for chapter in chapters}
     return [
-        f"{stem}: {number} cells that its machine file has no answer to, so that no link was checked"
+        f"{stem}: {number} cells that its machine file has no answer to, so no link was checked"
         for stem, number in numbers.items()
         if number
     ]

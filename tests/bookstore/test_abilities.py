@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from casebook import stacks
@@ -62,3 +63,18 @@ def test_a_datagram_of_quic_is_seen_where_the_client_sends_one(client: str, tmp_
         answer = scripts.answer_of(environment, abilities._SCRIPT, asked)
         assert answer["requests"] > 0
         assert (server.datagrams() > 0) is (client == "niquests")
+
+
+@pytest.mark.parametrize(
+    ("counted", "loads"),
+    [((20, 0), 20.0), ((18, 2), 20.0), ((None, 3), 3.0), ((0, 0), 0.0), ((None, None), None)],
+)
+def test_loads_that_python_cannot_count_are_not_none(counted, loads, monkeypatch):
+    """A client that brings its own TLS loads as often as it likes: the table says nothing."""
+    names = ("counters_load_verify_locations", "counters_default_loads")
+    run = pd.DataFrame([{"wall_s": 1.0, **dict(zip(names, counted, strict=True))}])
+    monkeypatch.setattr(abilities, "measure", lambda *_, **__: run)
+    monkeypatch.setattr(abilities, "_greeting", lambda *_: {"http2": False, "datagrams": 0})
+    row = abilities._row("pycurl", "pycurl-today", "")
+    assert pd.isna(row["loads"]) if loads is None else row["loads"] == loads
+    assert row["connections"] == abilities.CONNECTIONS and row["http3"] is False

@@ -230,3 +230,13 @@ def test_what_it_does_not_know_is_refused(wrong):
 def test_two_servers_are_two_fingerprints_and_one_stays_the_same():
     assert fingerprint("twisted") == fingerprint("twisted")
     assert fingerprint("twisted") != fingerprint("granian")
+
+
+def test_a_store_of_other_books_is_another_one(monkeypatch, tmp_path):
+    usual = fingerprint("twisted")
+    monkeypatch.setattr(stock, "FILE", tmp_path / "books.json")
+    for text in ("{}", '{"10003": {}}'):
+        stock.FILE.write_text(text)
+        other = fingerprint("twisted")
+        assert other != usual
+        usual = other

@@ -33,6 +33,21 @@ def test_what_a_lost_packet_costs(monkeypatch, lost, seconds):
     assert law.seconds("one connection", 1, 109, 1.0, loss=0.5) == pytest.approx(seconds)
 
 
+@pytest.mark.parametrize(
+    ("n", "trips"),
+    [
+        (1, 4 + 1),  # TCP, TLS, two flights of the list; and the books, of 186 bytes each
+        (100, 4 + 1),
+        (101, 4 + 2),  # 14 packets, and the last book waits for a stream
+        (200, 4 + 2),
+        (201, 4 + 3),
+        (500, 4 + 5),  # 65 packets leave as 19, 38 and 8; and five times a hundred streams
+    ],
+)
+def test_a_hundred_streams_at_a_time(n, trips):
+    assert law.round_trips("streams, wide window", n, 109) == trips
+
+
 def test_after_a_loss_one_packet_more_leaves_in_each_round_trip(monkeypatch):
     monkeypatch.setattr(law, "_lot", lambda _seed: chain([CAME, CAME, LOST], repeat(CAME)))
     body = 30 * law.PACKET - law.AROUND

@@ -4,6 +4,7 @@ Each test runs a script in a process of its own, since a line changes into its n
 What is asked of clocks is asked with room for a machine that has much else to do.
 """
 
+import importlib
 import json
 import os
 import signal
@@ -519,6 +520,64 @@ def test_another_build_draws_other_lots_and_the_same_seed_the_same():
     first = dropped(5)
     assert 0 < len(first) < 60 and dropped(5) == first
     assert dropped(6) != first and dropped(5, seed=2) != first
+
+
+@pytest.fixture
+def visitor(monkeypatch):
+    """The script that makes the visits."""
+    monkeypatch.syspath_prepend(str(Path(ends.__file__).parent))
+    return importlib.import_module("over")
+
+
+@pytest.mark.parametrize(("failures", "tries"), [(0, 1), (1, 2), (2, 3), (3, None)])
+def test_a_visit_that_the_line_could_not_carry_leaves_nothing_to_the_next(
+    visitor, monkeypatch, failures, tries
+):
+    asked, cpu_s = [], iter((1.0, 1.25, 2.0, 2.5, 4.0, 5.0))
+
+    def query(request):
+        asked.append(request)
+        return {"cpu_s": next(cpu_s)} if request == "cpu" else {}
+
+    class Wire:
+        made = 0
+
+        def __init__(self, *_):
+            Wire.made += 1
+
+        __enter__ = lambda self: self  # noqa: E731
+        __exit__ = lambda *_: None  # noqa: E731
+
+        def kept_up(self, carries):
+            if Wire.made <= failures:
+                raise visitor.TooMuchError("much")
+            return {"late_ms": carries}
+
+    monkeypatch.setattr(visitor, "Wire", Wire)
+    process = SimpleNamespace(communicate=lambda _: (b'{"failure": null, "n": 1}', b""))
+    near = SimpleNamespace(near=1, far=2, start=lambda *_, **__: process)
+    ask = (near, query, {"there": {}, "back": {}}, "visit.py", {}, 7)
+    if tries is None:
+        with pytest.raises(visitor.VisitError, match="could not keep up, 3 times: much"):
+            visitor.carried(*ask)
+    else:
+        reply, _, quality, used_s = visitor.carried(*ask)
+        assert reply["n"] == 1 and quality == {"late_ms": 7, "tries": tries}
+        assert used_s == {1: 0.25, 2: 0.5, 3: 1.0}[tries]  # of the one that counts
+    assert asked == ["reset", "cpu", "cpu"] * (tries or 3)
+
+
+def test_lots_are_drawn_for_either_direction_and_for_nothing_else(visitor):
+    share, byte = {"share": 0.1, "seed": 3}, {"byte": 5}
+    near = {"there": {"lose": share}, "back": {"lose": byte}}
+    far = {"there": {}, "back": {"lose": share, "latency_s": 1}}
+    asked = {"lots": 7, "visits": [near, far]}
+    drawn = {"share": 0.1, "seed": "7/3"}
+    assert visitor.with_lots(asked) == [
+        {"there": {"lose": drawn}, "back": {"lose": byte}},
+        {"there": {}, "back": {"lose": drawn, "latency_s": 1}},
+    ]
+    assert share["seed"] == 3  # what was asked stays as it was
 
 
 def test_only_what_is_lost_by_lot_depends_on_the_seed():

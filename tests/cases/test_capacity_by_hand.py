@@ -122,3 +122,19 @@ def test_how_far_the_model_is_off_is_asked_in_each_round():
     assert asked.values(twice).to_dict() == pytest.approx({1: 1.0, 2: 1.0})
     twice.loc[(twice["job"] == "middle") & (twice["repeat"] == 2), "all_ms"] *= 1.5
     assert asked.values(twice).to_dict() == pytest.approx({1: 1.0, 2: 1.5})
+
+
+@pytest.mark.parametrize(
+    ("hours", "schedulers", "machines"), [(24, 1, (17, 6)), (2, 2, (200, 61)), (1, 3, (400, 122))]
+)
+def test_schedulers_and_machines_for_a_job_that_has_to_be_done_in_time(hours, schedulers, machines):
+    """1e9 pages are 1e7 tasks of a millisecond, which take one scheduler 2.8 hours.
+
+    A page costs 2 ms, 1 of its task and 4 of its connection, and stock 16 of its load.
+    """
+    fleet = capacity.at_scale(COSTS, [1e9], size=100, hours=hours, dollars_per_core_hour=0.1)
+    stock, cured = fleet.to_dict("records")
+    assert (stock["cpu_ms"], cured["cpu_ms"]) == (23, 7)
+    assert (stock["schedulers"], cured["schedulers"]) == (schedulers, schedulers)
+    assert (stock["machines"], cured["machines"]) == machines
+    assert cured["dollars"] == pytest.approx(7e6 / 3600 * 0.1) and cured["memory_gib"] == 8

@@ -12,7 +12,8 @@ import pytest
 from casebook import places
 from casebook.cases import many
 from casebook.cases.many import capacity, cluster, costs, jobs
-from casebook.errors import RunFailed, UsageError
+from casebook.errors import MachineFileRefused, RunFailed, UsageError
+from casebook.laboratory import machine_files
 
 PROBES = places.PACKAGE / "cases" / "many" / "probes"
 
@@ -315,3 +316,22 @@ def test_an_answer_of_a_worker_counts_from_the_same_checkout_alone(
     answer = cluster._answer(sent | {"out": "o", "said": "", "file": "cGFja2Vk"} | change)
     assert (answer.worker, answer.command, answer.file) == ("w", ["measure"], file)
     assert failed in answer.failed and bool(answer.failed) is bool(failed)
+
+
+def test_what_a_worker_sends_is_kept_when_it_was_read_as_a_machine_file(monkeypatch, tmp_path):
+    machine_files.save(machine_files.Machine("w", {"cores": 2}, [{"asked": ["x"]}]),
+                       tmp_path / "sent.jsonl.xz")  # fmt: skip
+    good = (tmp_path / "sent.jsonl.xz").read_bytes()
+    sent = [cluster.Answer("a", [], failed="it died"), cluster.Answer("b", [], file=good),
+            cluster.Answer("c", []), cluster.Answer("d", [], file=b"no such file")]  # fmt: skip
+    monkeypatch.setattr(cluster, "run_on_workers", lambda *_, **__: iter(sent))
+    folder = tmp_path / "class"
+    folder.mkdir()
+    came = cluster.save("tcp://127.0.0.1:8786", None, folder / "class.jsonl.xz")
+    assert next(came) == ("a", None, "it died")
+    assert next(came) == ("b", folder / "class-1.jsonl.xz", "2 cores")
+    assert next(came) == ("c", None, "it sent no file")
+    with pytest.raises(MachineFileRefused):
+        next(came)
+    assert [path.name for path in folder.iterdir()] == ["class-1.jsonl.xz"]
+    assert (folder / "class-1.jsonl.xz").read_bytes() == good

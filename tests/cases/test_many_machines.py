@@ -157,6 +157,7 @@ ANY = cluster.Keys(Path("ca"), Path("cert"), Path("key"))
     [
         ("tcp://192.0.2.1:8786", None, "whoever reaches a scheduler can run code"),
         ("tcp://0.0.0.0:8786", None, "loopback"),
+        ("tcp://localhost.example.org:8786", None, "loopback"),
         ("tls://192.0.2.1:8786", None, "belong together"),
         ("tcp://127.0.0.1:8786", ANY, "belong together"),
         ("http://127.0.0.1:8786", None, "like tcp://"),

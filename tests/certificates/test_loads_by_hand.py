@@ -20,6 +20,7 @@ from casebook.cases.certificates import (
     connection_costs,
     cores,
     counts,
+    in_threads,
     loading,
     reading,
     weights,
@@ -326,6 +327,22 @@ def test_steps_that_are_missing_or_in_another_order_are_no_measurement():
     for wrong in (steps[:-1], steps[::-1]):
         with pytest.raises(RunFailed, match="steps are missing"):
             weights._figures(asked, answer | {"steps": wrong})
+
+
+def test_what_threads_leave_behind_is_counted_from_before_them():
+    names = ("what", "rss_kib", "in_use_kib")
+    rows = ("before", 100, 40), ("dropped", 900, 70), ("ended", 600, 60), ("trimmed", 150, 45)
+    answer = {"peak": 1, "openssl": "OpenSSL 3.0.19",
+              "steps": [dict(zip(names, row, strict=True)) for row in rows]}  # fmt: skip
+    parameters = in_threads.WAYS["30 threads, one arena"]
+    figures = in_threads._figures(parameters, answer)
+    assert figures == {
+        "how": "30 threads, one arena", "openssl": "OpenSSL 3.0.19", "peak": 1, "in_use_kib": 5,
+        "dropped_kib": 800, "ended_kib": 500, "trimmed_kib": 50,
+    }  # fmt: skip
+    for step in answer["steps"]:
+        step["in_use_kib"] = None  # another C library does not say
+    assert in_threads._figures(parameters, answer)["in_use_kib"] is None
 
 
 def test_half_of_the_free_memory_may_be_taken(monkeypatch):

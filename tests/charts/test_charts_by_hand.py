@@ -15,7 +15,15 @@ from test_machines import run
 
 from casebook import charts
 from casebook.cases.many.capacity import Costs
-from casebook.charts import capacity_calculator, frame_arrows, matrix, series, tables, timelines
+from casebook.charts import (
+    capacity_calculator,
+    frame_arrows,
+    lines,
+    matrix,
+    series,
+    tables,
+    timelines,
+)
 from casebook.charts import figure as page
 from casebook.charts.figure import Chart
 from casebook.charts.series import Part, Point, Quantity
@@ -23,8 +31,9 @@ from casebook.errors import UsageError
 from casebook.laboratory.machine_files import Machine
 
 # Modules that the charts of their names stand in front of.
-arrivals, dots, of_machines = (
-    import_module(f"casebook.charts.{name}") for name in ("arrivals", "dots", "of_machines")
+arrivals, dots, of_machines, packets = (
+    import_module(f"casebook.charts.{name}")
+    for name in ("arrivals", "dots", "of_machines", "packets")
 )
 
 
@@ -248,6 +257,13 @@ def test_a_cell_of_the_matrix_has_the_best_round_of_the_largest_n():
     assert matrix._cell(frame[:0], "slow", False).startswith("not measured")
 
 
+def test_a_cell_of_the_matrix_is_recorded_where_all_of_its_runs_are():
+    here, there = runs("stage-1-py27"), runs("stage-1-py27", source="reference")
+    assert ">recorded<" in matrix._cell(there, None, False)
+    assert "recorded" not in matrix._cell(here, None, False)
+    assert "recorded" not in matrix._cell(pd.concat([there, here]), None, False)
+
+
 def test_the_matrix_counts_stacks_and_agreement():
     found = {"stage-1-py27": "concurrent", "stage-2-py27": "serial", "stage-3-py27": "serial"}
     said = {"stage-1-py27": "fast", "stage-2-py27": "fast", "stage-9-py27": "slow"}
@@ -353,6 +369,32 @@ def test_a_mark_is_full_where_it_was_measured_half_where_recorded_hollow_where_p
     for source in ("live", "reference", "published"):
         page.marks(axes, [1.0], [1.0], "stage-1", marker="o", source=source)
     assert [line.get_fillstyle() for line in axes.get_lines()] == ["full", "left", "none"]
+
+
+def test_of_lines_with_one_name_the_uppermost_has_the_label():
+    labels = [lines._EndLabel(text, 10.0, y, colour) for text, y, colour in (
+        ("requests", 5.0, "stage-0"), ("requests", 9.0, "stage-0"), ("requests", 7.0, "stage-1"),
+        ("aiohttp", 1.0, "stage-0"), ("requests", 6.0, "stage-0"),
+    )]  # fmt: skip
+    kept = {(label.text, label.colour): label.y for label in lines._without_doubles(labels)}
+    assert kept == {
+        ("requests", "stage-0"): 9.0, ("requests", "stage-1"): 7.0, ("aiohttp", "stage-0"): 1.0
+    }  # fmt: skip
+
+
+def test_what_can_be_read_goes_on_where_a_repair_overlaps_what_is_there():
+    """0 to 100 is there; 100 to 200 is lost, and comes again in a packet that begins at 50."""
+    rows = pd.DataFrame(
+        [(0.0, 0, 100, True), (0.0, 100, 100, False), (1.0, 200, 50, True), (9.0, 50, 150, True),
+         (9.5, 300, 10, True)],
+        columns=["ms", "seq", "bytes", "arrives"],
+    )  # fmt: skip
+    rows["dropped"] = ~rows.pop("arrives")
+    loss = packets._Loss(part("A"), rows, rows.iloc[1], rows.iloc[3])
+    times, levels = loss.readable()
+    assert times == [0.0, 0.0, 1.0, 9.0, 9.5]
+    # All up to 250 at once; what begins at 300 waits for what lies between.
+    assert levels == [0.0, 0.1, 0.1, 0.25, 0.25]
 
 
 def test_arrivals_say_who_waited_for_the_slow_book():

@@ -39,6 +39,11 @@ def test_many_machines_that_agree_are_counted() -> None:
     assert "The lock is one. Holds on 9 machines; undecided on student-9." in text
 
 
+def test_three_machines_are_named_and_four_are_counted() -> None:
+    text = certificate.page(class_of(*["holds"] * 3, *["undecided"] * 4), "x")
+    assert "Holds on student-0, student-1 and student-2; undecided on 4 machines." in text
+
+
 def test_where_nothing_differs_nothing_is_told() -> None:
     text = certificate.page(class_of("holds", "holds"), "Class 7b")
     assert (

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import tarfile
+from argparse import Namespace
 from pathlib import Path
 
 import nbformat
@@ -12,7 +13,8 @@ from here import needs, run
 
 from casebook import places
 from casebook.classroom import laptops, ready
-from casebook.errors import EnvironmentFailed, UsageError
+from casebook.cli import ready as command
+from casebook.errors import CasebookError, EnvironmentFailed, UsageError
 from casebook.findings import media
 from casebook.pages.contents import Book
 
@@ -158,3 +160,17 @@ def test_a_laptop_with_the_network_cut_runs_a_lesson(tmp_path):
     executed = nbformat.read(book / "notebooks" / "01_one_at_a_time.ipynb", as_version=4)
     outcomes = [*media.records(executed, media.CLAIM)]
     assert len(outcomes) > 3 and all(record["live"] for record in outcomes)
+
+
+@pytest.mark.parametrize(
+    ("are_ready", "missing"), [([False, True], 1), ([True, False, False], 2), ([True, True], 0)]
+)
+def test_a_machine_is_ready_where_all_of_its_chapters_are(are_ready, missing, monkeypatch, capsys):
+    rows = [(is_ready, f"chapter {number}") for number, is_ready in enumerate(are_ready)]
+    monkeypatch.setattr(ready, "lines", lambda _: iter(rows))
+    if missing:
+        with pytest.raises(CasebookError, match=f"^{missing} not ready: the lines above say why"):
+            command.run(Namespace(chapter=["1"]))
+    else:
+        command.run(Namespace(chapter=["1"]))
+    assert capsys.readouterr().out.splitlines() == [line for _, line in rows]

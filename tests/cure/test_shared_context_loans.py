@@ -5,11 +5,14 @@ tried beside every release by the scripts that test_shared_context_inside.py run
 found in a second.
 """
 
+import contextlib
+import errno
 import os
 import shutil
 import ssl
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -148,6 +151,22 @@ def test_a_file_that_is_gone_is_an_error_though_its_context_is_there(hosts, tmp_
         cure._lend(way, cure._makers())
 
 
+def test_a_time_limit_in_the_middle_of_a_load_ends_the_connection(hosts, monkeypatch):
+    """Somebody's function raised it, called by a signal, and no file is at fault."""
+
+    def interrupt(*_):
+        raise OSError(errno.ECANCELED, "it takes too long")
+
+    read = cure._read
+    monkeypatch.setattr(cure, "_read", interrupt)
+    with pytest.raises(requests.exceptions.ConnectionError, match="it takes too long"):
+        get(hosts)
+    assert told() == (0, 0, {"its files cannot be loaded": 1})
+    with pytest.raises(FileNotFoundError) as missing:
+        read(cure._Way((), str(hosts.ca_file) + "-", (), (), None, ()))
+    assert cure._is_raised_here(missing.value)
+
+
 # ---------------------------------------------------------------- clients with certificates
 
 
@@ -196,6 +215,9 @@ def test_the_files_of_a_way_are_its_bundle_its_certificate_and_its_key():
     assert not any(
         b"key" in each for each in cure._fingerprints(way(None, "c", "k"), [b"a", b"key"])
     )
+    # Without a bundle, too, and where one file holds both.
+    both = cure._fingerprints(way(None, "c", None), [b"a certificate and its key"] * 2)
+    assert [len(each) for each in both] == [32, 32] and not any(b"key" in each for each in both)
 
 
 def test_an_encrypted_key_is_left_to_requests(hosts, tmp_path, monkeypatch):
@@ -332,6 +354,29 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     assert cure._read(way._replace(bundle=None)) == []
 
 
+def test_a_pipe_that_takes_a_files_place_holds_nobody_up(tmp_path, monkeypatch):
+    """Between the look and the opening; its writer never comes."""
+    pipe, said = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    a_file = os.stat(__file__)
+    looking = SimpleNamespace(**{**vars(os), "stat": lambda _: a_file})
+    monkeypatch.setattr(cure, "os", looking)
+
+    def read():
+        with contextlib.suppress(cure._OwnContext):
+            cure._read(cure._Way((), str(pipe), (), (), None, ()))
+        said.append("back")
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    reader.join(20)
+    if reader.is_alive():  # a writer that says nothing
+        os.close(os.open(pipe, os.O_WRONLY))
+        reader.join()
+        pytest.fail("it waited for a writer")
+    assert said == ["back"]
+
+
 def test_files_that_were_read_are_closed_again(hosts):
     for _ in range(3):
         assert get(hosts) == "nobody"
@@ -374,6 +419,18 @@ def test_what_is_taken_back_is_shared_no_more(hosts, monkeypatch):
     assert told() == (0, 0, {})
 
 
+def test_an_adapter_that_was_made_before_stays_stock_through_a_proxy_too(monkeypatch):
+    for name in ("__init__", "__setstate__", "proxy_manager_for"):
+        monkeypatch.setattr(cure._HTTPAdapter, name, vars(cure._HTTPAdapter)[name])
+    monkeypatch.setattr(cure, "_installed", False)
+    made_before = requests.adapters.HTTPAdapter()
+    cure.install()
+    for adapter, shares in ((made_before, False), (requests.adapters.HTTPAdapter(), True)):
+        through = adapter.proxy_manager_for("http://127.0.0.1:9")
+        for manager in (adapter.poolmanager, through):
+            assert isinstance(manager.pool_classes_by_scheme, cure._PoolClasses) is shares
+
+
 def test_a_shared_context_offers_the_protocols_that_stock_requests_offers(hosts):
     cure.preload(str(hosts.ca_file))
     [slot] = cure._slots.values()
@@ -409,6 +466,60 @@ def test_a_context_that_somebody_changed_is_not_lent_again(hosts):
     cure.preload(str(hosts.ca_file))
     assert slot.lent[1] is not lent
     assert get(hosts) == "nobody" and told() == (2, 1, {})
+
+
+@pytest.mark.parametrize(
+    ("steps", "shared", "own"),
+    [
+        (("verify_mode", "load", "alpn"), 1, 0),
+        (("verify_mode", "load"), 0, 1),  # the last one is left out
+        (("verify_mode", "load", "alpn", "alpn"), 0, 1),
+        (("load", "verify_mode", "alpn"), 0, 1),
+        (("verify_mode", "alpn", "load"), 0, 1),
+    ],
+)
+def test_what_is_lent_was_set_up_by_the_same_steps_in_the_same_order(hosts, steps, shared, own):
+    bundle = str(hosts.ca_file)
+    connection = cure._Connection("h", 1, cert_reqs="CERT_REQUIRED", ca_certs=bundle)
+    loan = connection.ssl_context = cure._Loan(connection)
+    do = {
+        "verify_mode": lambda: setattr(loan, "verify_mode", ssl.CERT_REQUIRED),
+        "load": lambda: loan.load_verify_locations(bundle, None, None),
+        "alpn": lambda: loan.set_alpn_protocols(list(cure._alpn())),
+    }
+    for step in steps:
+        do[step]()
+    context = loan._decided()
+    reasons = told()[2]
+    assert reasons == {"its context was set up in another way": 1} if own else reasons == {}
+    assert context.verify_mode == ssl.CERT_REQUIRED and context.cert_store_stats()["x509"] == 1
+    assert type(context).__name__.startswith("Shared") is bool(shared)
+
+
+def test_a_context_whose_makers_changed_meanwhile_is_lent_to_nobody(hosts, monkeypatch):
+    """One that has begun with the old ones is not that of a recipe of either."""
+    make = cure._make
+
+    def make_and_patch(*parts):
+        context = make(*parts)
+        monkeypatch.setattr(cure._ssl, "a_name_that_a_tool_adds", 1, raising=False)
+        return context
+
+    monkeypatch.setattr(cure, "_make", make_and_patch)
+    with pytest.raises(RuntimeError, match="what makes contexts changes meanwhile"):
+        cure.preload(str(hosts.ca_file))
+    assert cure.stats()["contexts"] == 0
+    monkeypatch.setattr(cure, "_make", make)
+    assert get(hosts) == "nobody" and told() == (2, 1, {})
+
+
+def test_a_context_is_made_by_what_was_looked_at_whatever_is_in_its_place(hosts, monkeypatch):
+    cure.preload(str(hosts.ca_file))
+    [way] = cure._slots
+    makers = cure._makers()
+    monkeypatch.setattr(cure._connection, "create_urllib3_context", pytest.fail)
+    context = cure._make(way, [Path(hosts.ca_file).read_bytes()], makers)
+    assert context.verify_mode == ssl.CERT_REQUIRED and context.cert_store_stats()["x509"] == 1
 
 
 def test_a_lent_context_refuses_whatever_would_change_it(hosts):

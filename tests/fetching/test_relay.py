@@ -1,5 +1,6 @@
 """The delay line: what comes through it, in which order, how late, and what is left of it."""
 
+import asyncio
 import contextlib
 import socket
 import statistics
@@ -9,6 +10,7 @@ import time
 import pytest
 from here import eventually, last_words, serving
 
+from casebook.cases.fetching.server import relay as relaying
 from casebook.cases.fetching.server.relay import relay
 from casebook.errors import UsageError
 
@@ -169,3 +171,47 @@ def test_it_ends_with_an_owner_who_is_killed(echo):
 def test_what_it_does_not_know_is_refused(url, latency_s, said):
     with pytest.raises(UsageError, match=said), relay(url, latency_s):
         pass
+
+
+class Transport(asyncio.Transport):
+    """One that notes what it is told."""
+
+    def __init__(self):
+        super().__init__()
+        self.written, self.reads = [], []
+
+    def is_closing(self):
+        return False
+
+    def get_write_buffer_size(self):
+        return 0
+
+    def write(self, data):
+        self.written.append(data)
+
+    def pause_reading(self):
+        self.reads.append(False)
+
+    def resume_reading(self):
+        self.reads.append(True)
+
+
+def test_a_side_reads_on_when_what_it_held_has_left(monkeypatch):
+    """Whatever went through it before: else it would stand still after so many megabytes."""
+    monkeypatch.setattr(relaying, "_ROOM", 10)
+
+    async def pass_on():
+        line = relaying._Line(0.001)
+        near, far = relaying._Side(line), relaying._Side(line)
+        near.peer, far.peer = far, near
+        for side in (near, far):
+            side.connection_made(Transport())
+        for number in range(1, 4):
+            near.data_received(b"x" * 10)
+            assert near._bytes == 10 and near.transport.reads[-1] is False
+            while len(far.transport.written) < number or near._bytes:
+                await asyncio.sleep(0.001)
+            assert near.transport.reads[-1] is True
+        assert far.transport.written == [b"x" * 10] * 3 and near.transport.written == []
+
+    asyncio.run(asyncio.wait_for(pass_on(), 60))

@@ -7,7 +7,15 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from casebook.cases.fetching import explorer, observations, processor_time, profiles, trust
+from casebook.cases.fetching import (
+    explorer,
+    modes,
+    observations,
+    processor_time,
+    profiles,
+    runs,
+    trust,
+)
 from casebook.cases.fetching.observations import Observation
 from casebook.errors import UsageError
 from casebook.laboratory import machine_files, reference
@@ -222,3 +230,13 @@ def test_a_timeline_is_serial_by_its_own_waits_and_published_for_some_sizes_only
     # Nobody said anything of the same stack after other steps.
     other = explorer.Combination("2.7", ("pyopenssl",), "stage-2-py27", ("grequests",))
     assert shown(together, combination=other).published == ""
+
+
+def test_a_reader_who_asks_for_a_size_gets_that_size_alone():
+    mode = modes.Mode("own", 0.5, ns=(3, 6), ns_if_concurrent=(8,), repeats=2, crowd_ns=())
+    usual = runs._Plan.from_parameters(mode, n=None, delay_s=None, repeats=None)
+    assert (usual.sizes, [*usual.further_sizes]) == ([3, 6], [8])
+    assert (usual.delay_s, usual.repeats) == (0.5, range(1, 3))
+    asked = runs._Plan.from_parameters(mode, n=3, delay_s=0, repeats=1)
+    assert (asked.sizes, [*asked.further_sizes]) == ([3], [])
+    assert (asked.delay_s, asked.repeats) == (0, range(1, 2))

@@ -152,8 +152,7 @@ def test_what_runs_were_measured_on_is_said_by_their_columns() -> None:
         "openssl": "", "wall_s": 1.0, "n": range(3),
     })  # fmt: skip
     assert reach.conditions_of(runs) == "client httpx, bare-h2; latency_ms 4, 35; congestion reno"
-    many = pd.DataFrame({"latency_ms": range(9)})
-    assert (
-        reach.conditions_of(many) == "latency_ms 9 kinds"
-        and reach.conditions_of(pd.DataFrame()) == ""
-    )
+    four, five = (pd.DataFrame({"latency_ms": range(count)}) for count in (4, 5))
+    assert reach.conditions_of(four) == "latency_ms 0, 1, 2, 3"
+    assert reach.conditions_of(five) == "latency_ms 5 kinds"
+    assert reach.conditions_of(pd.DataFrame()) == ""

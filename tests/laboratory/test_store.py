@@ -285,6 +285,9 @@ def test_while_something_is_measured_that_is_known(monkeypatch):
     assert not measurements.is_under_way()
     assert measurements.new(lambda: {"busy": measurements.is_under_way()})["busy"] is True
     assert not measurements.is_under_way()
+    with pytest.raises(ZeroDivisionError):
+        measurements.new(lambda: {"n": 1 // 0})
+    assert not measurements.is_under_way()
 
 
 # ------------------------------------------------------------------- what the machine was doing

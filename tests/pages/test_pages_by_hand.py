@@ -1,13 +1,19 @@
-"""What is executed again, on findings that are written down."""
+"""What is executed again and what pages say, on findings and machines that are written down."""
 
+import ast
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
+import pytest
 
+from casebook.errors import NotInFile
 from casebook.findings import media
 from casebook.findings.finding import Finding
+from casebook.laboratory import machine_files
 from casebook.laboratory.decisions import HOLDS, OTHERWISE, UNDECIDED
-from casebook.pages import building, execution
+from casebook.laboratory.machine_files import Machine
+from casebook.pages import building, execution, links, records, statements
 from casebook.pages.contents import Book
 
 
@@ -52,3 +58,71 @@ def test_a_strict_build_names_the_chapters_with_cells_that_have_no_answer() -> N
 
     [line] = building._holes([chapter("whole", 0), chapter("torn", 2)])
     assert line.startswith("torn: 2 cells")
+
+
+def test_a_chapter_that_failed_runs_again_in_the_next_build(tmp_path: Path, monkeypatch) -> None:
+    book, notebook = Book(tmp_path), nbformat.v4.new_notebook()
+    good, bad = (tmp_path / f"{name}.ipynb" for name in ("good", "bad"))
+    failures = {good: "", bad: "ZeroDivisionError"}
+    monkeypatch.setattr(execution, "_executed", lambda path, *_: (notebook, failures[path]))
+    book.executed.mkdir(parents=True)
+    stamps = {good: "of good", bad: "of bad"}
+    assert execution._execute_all(book, stamps, None, lambda: None, None) == failures
+    assert book.has_run(good, "of good") and not book.has_run(bad, "of bad")
+    assert (book.executed / bad.name).exists()  # the page shows it as far as it came
+
+
+CELL = """
+claim("before", "It was.", 1, holds=True)
+asked = server.counters()
+claim(f"of-{name}", "It is computed.", asked, holds=True)
+claim("after", f"It is {asked}.", asked, holds=True)
+for each in asked:
+    claim("inside", "It is one.", each, holds=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "claims"),
+    [
+        (0, ["before", "after", "inside"]),
+        (1, ["after", "inside"]),
+        (3, ["after", "inside"]),  # a claim may be what has no answer
+        (4, ["inside"]),
+    ],
+)
+def test_claims_from_the_statement_on_that_has_no_answer_are_not_here(
+    number, claims, monkeypatch
+) -> None:
+    cell, made = ast.parse(CELL).body, []
+    monkeypatch.setattr(statements, "display", lambda *_, **__: None)
+    monkeypatch.setattr(statements.claims, "claim", lambda id, *_, **__: made.append(id))
+    answering = object.__new__(statements.Answering)
+    answering.statements, answering._number = [(statement, []) for statement in cell], number
+    answering._cell, answering.chapter, answering.machine = cell, "one", Machine("m", {}, [])
+    error = NotInFile("its machine file has no answer to this")
+    answering._not_in_file(SimpleNamespace(user_ns={}), NotInFile, error)
+    assert made == claims
+    assert dict(statements.claims_in(cell[3:]))["after"] == "It is …."
+
+
+def test_the_machine_of_a_book_stands_beside_all_others_and_not_beside_itself(monkeypatch) -> None:
+    recorded = [Machine(name, {"cores": 2}, []) for name in ("a", "b")]
+    monkeypatch.setattr(machine_files, "all_recorded", lambda: recorded)
+    monkeypatch.setattr(machine_files, "describe", lambda: {"cores": 4, "commit": "abc1234"})
+    found = [Finding("x", "It is.", source="reference")]
+    first, further = records._machines(found, recorded[0], [])
+    assert (first.name, [other.name for other in further]) == ("a", ["b"])
+    assert [*first.findings] == ["x"]  # in its own book it was measured
+    first, further = records._machines(found, None, [])
+    assert (first.name, [other.name for other in further]) == ("this machine", ["a", "b"])
+    assert first.findings == {} and first.about == {"cores": 4}
+
+
+def test_an_anchor_is_found_as_a_browser_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<a href="b%20c.html#gr%C3%B6%C3%9Fe">x</a><a href="#top">x</a><a href="#">x</a>'
+        '<a href="#gr%C3%B6%C3%9Fe">x</a>'
+    )
+    (tmp_path / "b c.html").write_text('<p id="größe">x</p>')
+    assert links.problems(tmp_path) == ["a.html: #gr%C3%B6%C3%9Fe has no such anchor"]

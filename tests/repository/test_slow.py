@@ -13,6 +13,7 @@ REPORT = """\
 <testcase classname="tests.repository.test_slow" name="test_a[one.two]" time="0.99"/>
 <testcase classname="tests.repository.test_slow" name="test_b[x/y::z]" time="1.0"/>
 <testcase classname="tests.repository.test_slow.TestC" name="test_d" time="31.26"/>
+<testcase classname="tests.repository.test_slow.TestC" name="test_d" time="0.01"/>
 <testcase classname="tests.repository.test_slow" name="test_e" time="8.4"><properties>
 <property name="fixture" value="tests/repository/test_slow.py::[dear] 5.0"/>
 <property name="fixture" value="tests/repository::[cheap] 2.5"/>

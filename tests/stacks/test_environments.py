@@ -55,7 +55,43 @@ def state(stack=STAGE_1) -> str:
     return environments.status(stack)["state"]
 
 
+def test_what_another_process_has_made_meanwhile_is_not_made_again(tmp_path, monkeypatch):
+    """Whoever waited for the lock looks again."""
+    monkeypatch.setattr(places, "ENVIRONMENTS", tmp_path)
+    states = ["missing", "ready"]
+    place = SimpleNamespace(
+        name="stage-1", python=tmp_path / "python", state=lambda: states.pop(0),
+        stamp=lambda: {"versions": {"requests": "2"}},
+        interpreter=SimpleNamespace(version="3.13.5"),
+    )  # fmt: skip
+    monkeypatch.setattr(environments, "_place", lambda _: place)
+    monkeypatch.setattr(installation, "failure", lambda _: "")
+    monkeypatch.setattr(installation, "build", lambda *_: pytest.fail("it is made again"))
+    assert make() == [] and states == []
+
+
 # Interpreters
+
+
+@pytest.mark.parametrize(
+    ("kind", "family", "wanted", "is_taken"),
+    [
+        ("CPython", "2.7", "2.7", True),
+        ("CPython", "3.11", "2.7", False),  # a name proves nothing
+        ("PyPy", "2.7", "2.7", False),
+        ("CPython", "3.11", "", True),
+        ("PyPy", "3.11", "", False),
+    ],
+)
+def test_a_python_is_what_it_says_when_it_is_run(kind, family, wanted, is_taken, monkeypatch):
+    told = [kind, f"{family}.9", family, "/behind/the/shim", "OpenSSL 3.0.19", "x86_64"]
+    ran = SimpleNamespace(stdout=json.dumps(told))
+    monkeypatch.setattr(interpreters.commands, "run", lambda *_: ran)
+    found = interpreters.examine(Path("/shims/python2.7"), wanted)
+    there = interpreters.Interpreter(
+        Path("/behind/the/shim"), f"{family}.9", "OpenSSL 3.0.19", "x86_64"
+    )
+    assert found == (there if is_taken else None)
 
 
 def script(path: Path, text: str = f'exec "{HERE}" "$@"') -> None:

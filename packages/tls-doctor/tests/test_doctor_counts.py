@@ -179,6 +179,14 @@ def test_the_share_is_of_the_programs_own_cpu_without_the_doctors_trials():
     assert short["share"] == 100.0
 
 
+def test_an_event_that_is_told_late_takes_no_processor_time_away():
+    """Threads note at once, and the one that looked at the clock first may be the last."""
+    first = [dict(each, cpu=300) for each in repeated(1, ms=10)]
+    other = [event("exit", pid=2, cpu=50)]
+    assert count_events([*first, event("exit", cpu=200), *other])["cpu_ms"] == 350
+    assert count_events([*first, event("exit", cpu=400), *other])["cpu_ms"] == 450
+
+
 def test_loads_of_connections_that_are_kept_are_not_counted_for_the_limit():
     """A session of requests that is kept loads for each of its connections, and no more ever."""
     kept = [event("session", c=None), *repeated(6, ms=100)]

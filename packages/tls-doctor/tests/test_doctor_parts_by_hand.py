@@ -1,0 +1,213 @@
+"""Small parts of the doctor, on values that are written down: clocks, looks, words, changes."""
+
+import os
+import types
+
+import pytest
+from tls_doctor import advice, attaching, clients, heartbeat, loads, report, rerun, which_http
+from tls_doctor.basis import ITS_OWN
+
+# ------------------------------------------------------------------------------------- the clocks
+
+
+def test_a_thread_has_or_wants_a_processor_in_nanoseconds(monkeypatch):
+    asked = []
+    read = lambda path: asked.append(path) or b"1250000000 500000000 42\n"  # noqa: E731
+    monkeypatch.setattr(heartbeat, "read", read)
+    assert heartbeat.seconds_of("7") == 1.75
+    assert asked == ["/proc/self/task/7/schedstat"]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "used_s", "others_s"),
+    [
+        ((1.0, 5.0, 9.0), (1.5, 5.75, 10.5), 0.5, 0.75),
+        # Too many threads to ask: what the process used beside this one.
+        ((1.0, None, 9.0), (1.5, 5.75, 10.5), 0.5, 1.0),
+        ((1.0, 5.0, 9.0), (1.5, None, 9.25), 0.5, 0.0),
+        # Others have ended, and took their time along.
+        ((1.0, 5.0, 9.0), (1.5, 4.0, 10.5), 0.5, 0.0),
+        # Nobody tells: all of it is this thread's.
+        ((None, None, 9.0), (1.5, 5.75, 10.5), 1.5, 0.0),
+        ((1.0, 5.0, 9.0), (None, None, 10.5), 1.5, 0.0),
+    ],
+)
+def test_what_a_thread_used_and_what_all_others_did(start, end, used_s, others_s):
+    assert heartbeat.used_between(start, end) == (used_s, others_s)
+
+
+@pytest.fixture
+def beats():
+    probes = types.SimpleNamespace(active=True, note=lambda *_, **__: None)
+    watching = heartbeat.Heartbeat(probes)
+    watching.begin = lambda *_: None
+    return watching
+
+
+def test_a_process_forks_when_the_doctors_thread_has_ended(beats, monkeypatch):
+    beats.looking, sleeps = os.getpid(), []
+
+    def sleep(seconds):
+        sleeps.append(seconds)
+        if len(sleeps) == 3:
+            beats.looking = None  # it has seen that it is to stop
+
+    monkeypatch.setattr(heartbeat, "sleep", sleep)
+    beats.pause()
+    assert beats.stop and len(sleeps) == 3
+
+
+def test_a_silence_of_the_parent_is_none_of_its_childs(beats):
+    beats.looking, beats.loops = os.getpid() + 1, {7: "a loop"}
+    beats.silences = {7: heartbeat.Silence(1, (0.0, 0.0, 0.0))}
+    beats.look_on()
+    assert beats.silences == {} and beats.looking == os.getpid()
+    # In the process that looks already, what goes on goes on.
+    silence = beats.silences[7] = heartbeat.Silence(1, (0.0, 0.0, 0.0))
+    beats.look_on()
+    assert beats.silences == {7: silence}
+
+
+# -------------------------------------------------------------------------------------- the looks
+
+
+def thread(*frames, active=False):
+    rows = [{"filename": file, "name": name, "line": 1} for file, name in frames]
+    return {"frames": rows, "active": active}
+
+
+READ = ("/usr/lib/python3.13/ssl.py", "SSLSocket.read")
+WAIT = (
+    ("/site-packages/urllib3/util/wait.py", "poll_wait_for_socket"),
+    ("/site-packages/urllib3/contrib/pyopenssl.py", "recv_into"),
+)
+GREENLET, MAIN = ("/program.py", "fetch"), ("/program.py", "<module>")
+THREAD = ("/usr/lib/python3.13/threading.py", "Thread._bootstrap")
+
+
+@pytest.mark.parametrize(
+    ("caught", "loop", "kind"),
+    [
+        (thread(READ, GREENLET), True, "not patched"),
+        (thread(READ, GREENLET, active=True), True, None),  # it decrypts
+        (thread(READ, GREENLET), False, None),
+        (thread(READ, MAIN), True, None),
+        (thread(READ, THREAD), True, None),
+        (thread(("/site-packages/gevent/ssl.py", "SSLSocket.read"), GREENLET), True, None),
+        (thread(("/usr/lib/python3.13/ssl.py", "SSLContext.wrap_socket"), GREENLET), True, None),
+        (thread(*WAIT, GREENLET), True, "blocked"),
+        (thread(*WAIT, MAIN), True, "perhaps blocked"),
+        (thread(*WAIT, GREENLET), None, "perhaps blocked"),  # nobody can see whether there is one
+        (thread(*WAIT, GREENLET), False, None),
+        (thread(*WAIT, THREAD), True, None),
+        (thread(WAIT[0], GREENLET), True, None),  # without pyOpenSSL
+        (thread(), True, None),
+    ],
+)
+def test_what_a_thread_is_caught_at(caught, loop, kind):
+    assert attaching.kind_of(caught, loop) == kind
+
+
+# -------------------------------------------------------------------------------------- the loads
+
+
+def test_a_load_inside_a_load_is_one(monkeypatch):
+    now = iter((1.0, 1.004, 2.0, 2.001))
+    monkeypatch.setattr(loads, "cpu_clock", lambda: next(now))
+    watch = loads.Watch()
+    names = {"load_verify_locations": "of ssl", "set_default_verify_paths": "of pyOpenSSL"}
+    inner, outer = (types.SimpleNamespace(__name__=name) for name in names)
+    for event, function in (
+        ("c_call", outer), ("c_call", inner), ("c_return", inner), ("c_return", outer),
+        ("c_call", inner), ("c_exception", inner),
+        ("c_call", types.SimpleNamespace(__name__="read")),
+    ):  # fmt: skip
+        watch._see(None, event, function)
+    assert watch.loads == pytest.approx([4.0, 1.0])
+
+
+# -------------------------------------------------------------------------------------- the words
+
+
+@pytest.mark.parametrize(
+    ("needed", "connections", "words"),
+    [(2, 9, "9 loads for 9 connections; 2 needed."), (9, 2, "9 loads for 2 connections; 2 needed."),
+     (0, 1, "9 loads for 1 connection; 0 needed.")],
+)  # fmt: skip
+def test_no_more_loads_are_needed_than_there_are_connections(needed, connections, words):
+    counts = dict.fromkeys(
+        ("spare_ms", "share", "cpu_ms", "compiled_ms", "handshakes", "peak", "open", "contexts"), 0
+    )
+    counts.update(loads=9, needed=needed, connections=connections, processes=2)
+    text = report.sentence_of_counts(counts)
+    assert text.startswith(words + " ") and "in 2 processes" in text
+
+
+@pytest.mark.parametrize(
+    ("trust", "is_named"),
+    [
+        ("/own/bundle.pem", True),
+        ("/of/ssl.pem", False),  # the variables say so already
+        ("/of/requests.pem", False),
+        ("/site-packages/certifi/cacert.pem", False),
+        ("/etc/ssl/cert.pem", False),
+        ("system", False),
+        ("data 7c9f", False),
+        (None, False),
+    ],
+)
+def test_certificates_are_named_where_nothing_else_names_them(trust, is_named, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", "/of/ssl.pem")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/of/requests.pem")
+    row = {"trusts": [[trust, 3]] if trust else []}
+    line = advice.with_trust("context = ssl.create_default_context()", row)
+    assert ("cafile='/own/bundle.pem'" in line) is is_named
+    assert is_named or line == "context = ssl.create_default_context()"
+
+
+def test_a_password_is_in_no_error(monkeypatch):
+    class Repeating:
+        def __init__(self, *_, **__):
+            self.close = lambda: None
+
+        def fetch(self, url, *_, **__):
+            raise OSError("no way to " + url)
+
+    client = clients.Client("repeating", module="json", kind=Repeating)
+    monkeypatch.setattr(which_http, "clients_with_sessions", lambda: [client])
+    monkeypatch.setattr(which_http, "print_line", lambda _: None)
+    for url, public in (
+        ("http://reader:s3cret@127.0.0.1:9/a", "http://127.0.0.1:9/a"),
+        ("http://127.0.0.1:9/a", "http://127.0.0.1:9/a"),
+    ):
+        results = which_http.check_http(url, {"json"})
+        [row] = results["clients"]
+        assert results["url"] == public and row["error"] == f"OSError: no way to {public}"
+
+
+# ------------------------------------------------------------------------------------ the changes
+
+
+@pytest.mark.parametrize(
+    ("is_own", "block", "places"),
+    [(False, False, (1000, 1000)), (False, True, (10, 4)), (True, False, (10, 4))],
+)
+def test_pools_get_more_places_where_the_program_has_not_limited_them(is_own, block, places):
+    class HTTPAdapter:
+        def init_poolmanager(self, connections, maxsize, block=False, **options):
+            self.places, self.options = (connections, maxsize), dict(options, block=block)
+
+    class Own(HTTPAdapter):
+        pass
+
+    rerun.keep_all_connections(types.SimpleNamespace(HTTPAdapter=HTTPAdapter))
+    adapter = (Own if is_own else HTTPAdapter)()
+    adapter.init_poolmanager(10, 4, block=block, strict=True)
+    assert (adapter.places, adapter.options) == (places, {"block": block, "strict": True})
+
+
+def test_what_a_client_loaded_is_added_up_over_all_that_called_it():
+    rows = [("httpx", 5, 2), (None, 1, 1), ("httpx", 3, 1), (None, 4, 0)]
+    rows = [{"client": name, "loads": number, "needed": needed} for name, number, needed in rows]
+    totals = rerun.by_client({"counts": {"clients": rows}})
+    assert totals == {"httpx": (8, 3), ITS_OWN: (5, 1)}
