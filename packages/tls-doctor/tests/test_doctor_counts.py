@@ -481,17 +481,17 @@ def test_a_client_of_httpx_that_is_kept_trusts_what_the_call_did(call, trust, li
     ("client", "text", "line", "words"),
     [
         (
-            "made_up", "db = made_up.Store('a', ca=path(1)).open()",
+            "made_up", "import made_up; db = made_up.Store('a', ca=path(1)).open()",
             "client = made_up.Store('a', ca=path(1))  # once, before the work begins",
             "see whether it takes a context",
         ),
-        # No class is called there.
-        ("made_up", "store.tls_set(ca=1)", "context = ssl.create_default_context()", "see whether"),
+        # No class of its own is called there.
+        ("made_up", "store.tls_set(ca=Path(1))", "client = ...  # of made_up, made once", "see wh"),
         ("redis", "r = redis.Redis(host, ssl=True)", "client = redis.Redis(host, ssl=True)  # once",
             "it takes no context or client of yours"),
         ("redis", "r.get(Key('k'))", "client = redis.Redis(...)  # once", "it takes no context"),
         # `client` is a module there.
-        ("kubernetes", "client.ApiClient(c)", "client = kubernetes.client.ApiClient(...)", ""),
+        ("kubernetes", "client.ApiClient(c)", "api_client = client.ApiClient(c)  # once", ""),
     ],
 )  # fmt: skip
 def test_of_a_library_the_programs_own_client_is_advised(client, text, line, words, tmp_path):
@@ -626,7 +626,7 @@ def test_three_connections_to_a_host_that_speaks_http2_are_too_many():
         *connection(6, who=REQUESTS, ended={"alpn": "h2", "host": "one:443"}),
     ]
     assert count_events([*two, *others])["http2"] == []
-    row = {"client": "httpx", "host": "one:443", "connections": 3}
+    row = {"client": "httpx", "host": "one:443", "connections": 3, "awaits": False}
     assert count_events([*two, *to_http2(7), *others])["http2"] == [row]
     # Each process has to connect for itself.
     workers = [each for pid in (1, 2, 3) for each in to_http2(1, pid=pid)]
