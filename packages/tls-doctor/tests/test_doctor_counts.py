@@ -35,6 +35,7 @@ from tls_doctor.basis import (
     UNSEEN,
 )
 from tls_doctor.examination import Examination
+from tls_doctor.report import count_lines
 from tls_doctor.tally import count_events
 from tls_doctor.verdicts import (
     at_once,
@@ -615,6 +616,32 @@ def test_as_many_were_under_way_as_handshakes_or_threads_tell(
 
 def to_http2(h, **values):
     return connection(h, who=HTTPX, ended={"alpn": "h2", "host": "one:443"}, **values)
+
+
+@pytest.mark.parametrize(
+    ("loop", "line"),
+    [
+        (True, "client = httpx.AsyncClient(http2=True)"),
+        (False, "client = httpx.Client(http2=True)"),
+    ],
+)
+def test_the_line_for_http2_is_that_of_the_client_that_connects(loop, line):
+    """Also if the program's own context is what it connects with, and as it waits."""
+    of_program = [event("context", c=1, who=PROGRAM, default=True), load(who=PROGRAM)]
+    run = [*of_program, *(each for h in range(1, 5) for each in to_http2(h, loop=loop))]
+    [change] = judging.judge(examination_of(run), SPEC)["advice"]
+    assert change["id"] == "one-connection" and change["add"].startswith(line)
+    assert change["what"].startswith("httpx made 4 connections to one:443")
+
+
+def test_what_awaits_is_gathered_with_await():
+    """As niquests, whose answers come over one connection if all are asked for first."""
+    who = {"client": "niquests", "through": "niquests", "at": "program.py:1"}
+    ended = {"alpn": "h2", "host": "one:443"}
+    run = [each for h in range(4) for each in connection(h, who=who, ended=ended, loop=True)]
+    [change] = judging.judge(examination_of(run), SPEC)["advice"]
+    assert change["add"].startswith("session = niquests.AsyncSession(multiplexed=True)")
+    assert change["add"].endswith("await session.gather()")
 
 
 def test_three_connections_to_a_host_that_speaks_http2_are_too_many():
@@ -1280,6 +1307,13 @@ def test_what_risks_nothing_is_advised_first():
     ]
 
 
+@pytest.mark.parametrize(("status", "words"), [(-9, "killed by signal 9"), (3, "exit status 3")])
+def test_how_a_program_ended_is_told(status, words):
+    ended = {"raised": None, "signal": None, "why": None, "status": status}
+    told = judging.judge(examination_of(ILL, ended=ended), SPEC)
+    assert any(words in line.replace("\n    ", " ") for line in count_lines(told))
+
+
 def test_the_worst_verdict_is_the_one_that_is_told():
     worst = judging.worst
     assert worst([]) == DOES_NOT_APPLY
@@ -1305,6 +1339,11 @@ def test_a_loop_is_judged_by_its_clients_and_by_who_uses_it(verdict, imported, u
     assert judging.judge_loop(examination) == told
     examination.untried = "why"
     assert judging.judge_loop(examination) == CANNOT_TELL
+    # A program that was ended, as servers are: what its greenlets did has the say.
+    ran_on = {"in_greenlets": True, "waits": 2, "times": 0}
+    for changed, of_run in (({}, DOES_NOT_APPLY), ({"times": 1}, CANNOT_TELL)):
+        examination.counts = {"stood": dict(ran_on, **changed)}
+        assert judging.judge_loop(examination) == of_run
     assert judging.judge_loop(Examination()) == DOES_NOT_APPLY
 
 
