@@ -7,6 +7,7 @@ import shutil
 import signal
 import ssl
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -54,11 +55,28 @@ LONG = (
 
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    slow_tests = {test for test, _ in slow.read()}
+    names = {name for name, _ in slow.read()}
     for item in items:
-        if item.nodeid in slow_tests:
+        if {item.nodeid, *map(slow.name_of, fixtures_of(item))} & names:
             item.add_marker("slow")
     items.sort(key=lambda item: not item.path.name.startswith(LONG))
+
+
+def fixtures_of(item: pytest.Item) -> list[pytest.FixtureDef]:
+    """Return the fixtures that a test needs, each in the form that it gets."""
+    return [forms[-1] for forms in item._fixtureinfo.name2fixturedefs.values()]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """Note what it took to set up what tests share, for tests/support/slow.py."""
+    started = time.perf_counter()
+    value = yield
+    took_s = time.perf_counter() - started
+    if fixturedef.scope != "function" and took_s >= slow.LIMIT_S:
+        note = (slow.PROPERTY, f"{slow.name_of(fixturedef)} {took_s:.1f}")
+        request._pyfuncitem.user_properties.append(note)
+    return value
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from nbformat import NotebookNode
 
 from casebook import places
 from casebook.errors import UsageError
-from casebook.pages.contents import Book, read
+from casebook.pages.contents import Book, read, tree
 
 _START = re.compile(r"^[`:]{3,}\{solution-start\}", re.M)
 _END = re.compile(r"^[`:]{3,}\{solution-end\}", re.M)
@@ -79,15 +79,13 @@ def _names(cell: NotebookNode) -> tuple[set[str], set[str]]:
     """Return the names that a cell of code binds, and those that it uses."""
     stored: set[str] = set()
     used: set[str] = set()
-    if cell.cell_type == "code":
-        lines = (line for line in cell.source.splitlines() if not line.startswith(("%", "!")))
-        for node in ast.walk(ast.parse("\n".join(lines))):
-            if isinstance(node, ast.Name):
-                (stored if isinstance(node.ctx, ast.Store) else used).add(node.id)
-            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-                stored.add(node.name)
-            elif isinstance(node, ast.Import | ast.ImportFrom):
-                stored |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    for node in ast.walk(tree(cell)):
+        if isinstance(node, ast.Name):
+            (stored if isinstance(node.ctx, ast.Store) else used).add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            stored.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            stored |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
     return stored, used
 
 

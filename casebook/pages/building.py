@@ -14,12 +14,14 @@ from casebook.laboratory import machine_files
 from casebook.laboratory.decisions import OTHERWISE, UNDECIDED
 from casebook.laboratory.progress import Progress
 from casebook.pages import execution, ledger, records, rendering, resting, statements, timing
-from casebook.pages.contents import Book, code_cells, read
+from casebook.pages.contents import Book, code_cells, read, tree
 from casebook.pages.refreshing import Refreshing
 from casebook.stacks import environments, pythons
 
 #: How many chapters are written before the first pages, on a fresh clone.
 FIRST = 3
+#: A machine file that lacks another of so many parts of the findings comes after the others.
+PARTS = 20
 
 
 def build(
@@ -179,10 +181,14 @@ def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
 def _most_alike(book: Book) -> Path | None:
     """Choose the file of the machine that is most like this one.
 
-    A whole build comes before the reference run, which answers what no quick build asks; and a file
-    that also says what statements of chapters saw before one of the time when that was not kept.
+    A whole build comes before the reference run, which answers what no quick build asks; a file
+    that also says what statements of chapters saw before one of the time when that was not kept;
+    and one that knows today's findings before one that lacks another twentieth of them, whose
+    pages would have holes.
     """
     files = sorted((book.root / "data" / "machines").glob(f"*{machine_files.SUFFIX}"))
+    cells = (cell for path in book.notebooks() for cell in code_cells(read(path)))
+    ids = {id for cell in cells for id, _ in statements.claims_in(tree(cell).body)}
 
     def rank(path: Path) -> tuple[Any, ...]:
         machine = machine_files.read_kept(path)
@@ -190,6 +196,7 @@ def _most_alike(book: Book) -> Path | None:
         return (
             not machine.findings,
             all(question[0] != statements.KIND for question in questions),
+            PARTS * len(ids - machine.findings.keys()) // max(1, len(ids)),
             machine_files.unlikeness(machine.about),
             machine.about.get("processor") != machine_files.processor(),
         )

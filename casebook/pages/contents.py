@@ -1,5 +1,6 @@
 """What the book consists of: its folders, and its notebooks in reading order."""
 
+import ast
 import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -167,3 +168,9 @@ def _sources(notebook: NotebookNode) -> list[str]:
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     """Return the code cells of a notebook."""
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def tree(cell: NotebookNode) -> ast.Module:
+    """Return the syntax tree of a cell's code, without the lines that are IPython's own."""
+    lines = cell.source.splitlines() if cell.cell_type == "code" else ()
+    return ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))

@@ -21,6 +21,7 @@ from sphinx.application import Sphinx
 
 from casebook.laboratory.decisions import OTHERWISE, UNDECIDED
 from casebook.pages import ledger
+from casebook.pages.contents import tree
 
 #: The heading of the section that is folded.
 CHECKS = "All checks of this chapter"
@@ -68,24 +69,41 @@ def outside_solutions(notebook: NotebookNode) -> Iterator[NotebookNode]:
 
 
 def instruments_of(notebook: NotebookNode) -> set[str]:
-    """Return the names by which a notebook's code calls what it imports from `casebook`."""
-    names = set()
+    """Return the names by which a notebook's code calls what it imports from `casebook`.
+
+    So is a name that it gives to a part of that: quic = bookstore.quic.
+    """
+    names: set[str] = set()
     for cell in notebook.cells:
-        for node in ast.walk(_tree(cell)):
+        for node in ast.walk(tree(cell)):
             if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("casebook."):
                 names |= {alias.asname or alias.name for alias in node.names}
+            elif isinstance(node, ast.Assign):
+                names |= {name for name, value in _bindings(node) if _root(value) in names}
     return names
+
+
+def _bindings(assignment: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names that an assignment binds, each with its value, as far as they stand there."""
+    for target in assignment.targets:
+        value = assignment.value
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = list(zip(target.elts, value.elts, strict=True))
+        else:
+            pairs = [(target, value)]
+        yield from ((name.id, part) for name, part in pairs if isinstance(name, ast.Name))
+
+
+def _root(node: ast.expr) -> str:
+    """Return the name that an attribute of an attribute begins with; "" of anything else."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def names_in(cell: NotebookNode) -> set[str]:
     """Return the names that the code of a cell uses."""
-    return {node.id for node in ast.walk(_tree(cell)) if isinstance(node, ast.Name)}
-
-
-def _tree(cell: NotebookNode) -> ast.AST:
-    """Return the syntax tree of a code cell without the lines that are IPython's own."""
-    lines = cell.source.splitlines() if cell.cell_type == "code" else ()
-    return ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))
+    return {node.id for node in ast.walk(tree(cell)) if isinstance(node, ast.Name)}
 
 
 def fold(_app: Sphinx, doctree: nodes.document, page: str) -> None:
@@ -145,7 +163,7 @@ def _fold_run(parent: nodes.Element, cells: list[nodes.container], keep_findings
                 cell.remove(outputs)
         fold += behind
         shown += [cell] if cell.children else []
-    fold["prompt_show"], only_checked = _prompt("".join(cell.astext() for cell in shown))
+    fold["prompt_show"], only_checked = _prompt(shown)
     if only_checked and not shown:
         parent.insert(place, nodes.container("", fold, classes=["cb-run", "checking"]))
         return
@@ -153,10 +171,15 @@ def _fold_run(parent: nodes.Element, cells: list[nodes.container], keep_findings
     parent.insert(place, nodes.container("", *shown, fold, classes=["cb-run"]))
 
 
-def _prompt(shown: str) -> tuple[str, bool]:
-    """Return what the fold below some outputs is called, and whether only checking shows it."""
-    drawn = re.findall(r'class="cb (cb-\w+)', shown)
-    if set(drawn) - {"cb-listing"} or (shown.strip() and not drawn):
+def _prompt(shown: list[nodes.container]) -> tuple[str, bool]:
+    """Return what the fold below the outputs of cells is called, and if only checking shows it."""
+    text = "".join(cell.astext() for cell in shown)
+    drawn = re.findall(r'class="cb (cb-\w+)', text)
+    blocks = (block for cell in shown for block in cell.findall(nodes.literal_block))
+    code = "".join(block.astext() for block in blocks if block.get("language") == "python")
+    if code and code.strip() == text.strip():  # it is shown as Markdown
+        drawn = ["cb-listing"]
+    if set(drawn) - {"cb-listing"} or (text.strip() and not drawn):
         return _MEASURED, False
     return _PREPARED[drawn[0] if drawn else ""], True
 

@@ -474,7 +474,9 @@ class Answering(_Statements):
         html = f'<p class="cb cb-not-here"><em>{text}</em></p>'
         data = {"text/plain": text, "text/html": html, media.NOT_IN_FILE: {"why": str(error)}}
         display(data, raw=True)
-        for id, statement in _claims(self.statements[self._number][0], self._cell):
+        stopped, cell = self.statements[self._number][0], self._cell
+        rest = cell[cell.index(stopped) :] if stopped in cell else cell
+        for id, statement in claims_in(rest):
             claims.claim(id, statement, None, not_here=f"{self.machine.label}: {reason}")
 
 
@@ -497,13 +499,9 @@ def _checked(statement: ast.stmt, number: int) -> ast.stmt:
     return ast.fix_missing_locations(ast.copy_location(code, statement))
 
 
-def _claims(stopped: ast.stmt, cell: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    """Yield the claims of a cell from the statement that stopped it, as far as the code says them.
-
-    Each is an id and a sentence.
-    """
-    rest = cell[cell.index(stopped) :] if stopped in cell else cell
-    for call in (node for statement in rest for node in ast.walk(statement)):
+def claims_in(statements: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
+    """Yield the claims of some statements, as far as the code says them: an id and a sentence."""
+    for call in (node for statement in statements for node in ast.walk(statement)):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
             if call.func.id == "claim" and len(call.args) > 1:
                 id, sentence = (_literal(part) for part in call.args[:2])

@@ -11,6 +11,7 @@ import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
+import nbformat
 import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
@@ -465,14 +466,36 @@ def test_rounds_of_two_recorded_machines_are_not_divided():
     assert not math.isnan(asked.decide(one).value)
 
 
-@pytest.mark.parametrize("file", ["amd-epyc-2core", "intel-xeon-2core"])
-def test_the_book_at_once_is_of_a_machine_with_the_same_processor(file: str, monkeypatch) -> None:
-    """Where architecture, OpenSSL and cores are the same; a test that runs elsewhere says so."""
-    path = machine_files.folder() / f"{file}{machine_files.SUFFIX}"
-    about = machine_files.read(path).about
-    monkeypatch.setattr(machine_files, "describe", lambda: about)
-    monkeypatch.setattr(machine_files, "processor", lambda: about["processor"])
-    assert building._most_alike(Book(places.ROOT)) == path
+def test_the_book_at_once_is_of_the_machine_most_like_this_one_that_knows_its_findings(
+    tmp_path: Path, monkeypatch
+) -> None:
+    """Of two with the same architecture, OpenSSL and cores, the one with the same processor.
+
+    But not if a twentieth of the findings has come since: its pages would have holes.
+    """
+    ids = [f"finding-{number}" for number in range(40)]
+    for folder in ("notebooks", "data/machines"):
+        (tmp_path / folder).mkdir(parents=True)
+    code = "\n".join(f'claim("{id}", "So it is.", 1, True)' for id in ids)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    nbformat.write(notebook, tmp_path / "notebooks" / "one.ipynb")
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: notebooks/one\n")
+    about = machine_files.describe()
+    statement = {"answer": {"asked": [statements.KIND, "one", "print(1)"]}}
+
+    def write(name: str, processor: str, known: int) -> Path:
+        head = HEAD | {"about": about | {"processor": processor}}
+        path = tmp_path / "data" / "machines" / f"{name}{machine_files.SUFFIX}"
+        rows = ({"finding": {"id": id, "outcome": "holds"}} for id in ids[:known])
+        return packed(path, head, *rows, statement)
+
+    monkeypatch.setattr(machine_files, "processor", lambda: "Ours")
+    other = write("another", "Another chip", 40)
+    for known, chosen in ((40, "ours"), (39, "ours"), (38, "another")):
+        ours = write("ours", "Ours", known)
+        assert building._most_alike(Book(tmp_path)) == {"ours": ours, "another": other}[chosen]
+    write("another", "Another chip", 37)  # of two that are old, again the one like this one
+    assert building._most_alike(Book(tmp_path)) == ours
 
 
 def test_a_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypatch):

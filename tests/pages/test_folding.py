@@ -24,6 +24,13 @@ def test_code_that_calls_what_comes_from_casebook_is_folded() -> None:
         "measure = 3": False,  # here it has another name
         "'ask'": False,
         "casebook = runs": False,
+        "later = server.start": True,
+        "later()": True,
+        "n, ready = 3, server.is_up": True,
+        "ready()": True,
+        "n": False,
+        "port = server.start().port": True,
+        "port": False,
     }
     notebook = nbformat.v4.new_notebook(
         cells=[code(IMPORTS), *map(code, cells), code("x = 1", "plumbing", folding.FOLDED)]
@@ -85,6 +92,12 @@ def test_only_checking_has_what_shows_nothing_or_only_quotes() -> None:
     assert run["classes"] == ["cb-run", "checking"]
     quoted, fold = folded(cell("listing()", '<figure class="cb cb-listing">x = 1</figure>'))[1]
     assert "x = 1" in quoted.astext() and "checking" in fold["classes"]
+    for language, is_quoted in (("python", True), ("myst-ansi", False)):  # Markdown, or printed
+        shown = cell("show(f)", "")
+        shown[-1][0] = nodes.literal_block("", "def f(): pass", language=language)
+        fold = folded(shown)[1][-1]
+        assert (fold["prompt_show"] == "how this is quoted") == is_quoted
+        assert ("checking" in fold["classes"]) == is_quoted
 
 
 def test_what_came_out_otherwise_is_not_folded() -> None:

@@ -1,7 +1,9 @@
 """Which tests are slow: those that took LIMIT_S or longer when all of them ran last.
 
-`make test-all` writes what each took to _build/tests.xml. `python tests/support/slow.py` makes
-tests/slow.txt of it, by which `make test` leaves these tests to `make test-all`.
+So are all that need a fixture whose set-up took SETUP_S or longer: the first of them would pay for
+it. `make test-all` writes what each took to _build/tests.xml. `python tests/support/slow.py` makes
+tests/slow.txt of it, by which `make test` leaves these tests to `make test-all`. The run has to be
+a second one: in the first, tests also make the environments that they need.
 """
 
 import sys
@@ -9,14 +11,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
 
+from _pytest.fixtures import FixtureDef
+
 TESTS = Path(__file__).resolve().parents[1]
 LIST = TESTS / "slow.txt"
 REPORT = TESTS.parent / "_build" / "tests.xml"
-LIMIT_S = 2.0
+LIMIT_S = 1.0
+SETUP_S = 5.0
+#: Under this name a test's report has the fixtures that were set up for it: "file::[fixture] s".
+PROPERTY = "fixture"
 
 HEAD = """\
-# The tests that took {limit:g} s or longer when all ran last, on two cores: seconds, test.
-# `make test` leaves them to `make test-all`. Written by tests/support/slow.py.
+# The tests that took {limit:g} s or longer when all ran last, on two cores, and in brackets the
+# fixtures whose set-up took {setup:g} s: seconds, test or fixture. `make test` leaves the tests,
+# and those that need such a fixture, to `make test-all`. Written by tests/support/slow.py.
 """
 
 
@@ -27,14 +35,27 @@ def read(path: Path = LIST) -> list[tuple[str, float]]:
     return [(test, float(seconds)) for seconds, _, test in rows]
 
 
+def name_of(fixture: FixtureDef) -> str:
+    """Return "tests/room/test_x.py::[fixture]", or "tests/room::[fixture]" for a conftest.py."""
+    return f"{fixture.baseid}::[{fixture.argname}]"
+
+
 def durations(report: Path) -> dict[str, float]:
-    """Return what each test of a JUnit report took in s, with what was set up for it first."""
+    """Return what each test of a JUnit report took in s, and each fixture that was noted.
+
+    What was set up for a test is not part of its own time.
+    """
     seconds: dict[str, float] = {}
     for case in ElementTree.parse(report).iter("testcase"):
         # The file as pytest names it: a module, and the classes in it.
         module, *classes = _split(case.get("classname", ""))
+        took_s = float(case.get("time", 0))
+        for value in case.iterfind(f"properties/property[@name='{PROPERTY}']"):
+            fixture, setup_s = value.get("value", "").rsplit(maxsplit=1)
+            seconds[fixture] = max(seconds.get(fixture, 0.0), float(setup_s))
+            took_s -= float(setup_s)
         test = "::".join([module, *classes, case.get("name", "")])
-        seconds[test] = max(seconds.get(test, 0.0), float(case.get("time", 0)))
+        seconds[test] = max(seconds.get(test, 0.0), took_s)
     return seconds
 
 
@@ -50,10 +71,14 @@ def _split(classname: str) -> list[str]:
 
 def write(seconds: dict[str, float], path: Path = LIST) -> None:
     """Write the list of the slow tests among these."""
-    rows = sorted((test, took) for test, took in seconds.items() if took >= LIMIT_S)
-    path.write_text(
-        HEAD.format(limit=LIMIT_S) + "".join(f"{took:.1f}\t{test}\n" for test, took in rows)
-    )
+    rows = sorted((name, took) for name, took in seconds.items() if took >= limit(name))
+    head = HEAD.format(limit=LIMIT_S, setup=SETUP_S)
+    path.write_text(head + "".join(f"{took:.1f}\t{name}\n" for name, took in rows))
+
+
+def limit(name: str) -> float:
+    """Return from how many seconds on a test, or a fixture, is slow."""
+    return SETUP_S if "::[" in name else LIMIT_S
 
 
 def main(arguments: Iterable[str]) -> None:
