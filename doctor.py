@@ -158,7 +158,7 @@ VERSION = "1.2.0"
 #: Of loads: the same certificates again and again; not so; imports alone cannot tell; and nothing
 #: was seen that could load any.
 REPEATED, ONCE, UNCOUNTED, UNSEEN = "repeated", "not repeated", "not counted", "nothing seen"
-#: Of handshakes; of loads under a running asyncio loop; of contexts that are alive at once.
+#: Of handshakes; of loads under a running event loop; of contexts that are alive at once.
 ONE_AT_A_TIME, NOT_IN_A_ROW = "one at a time", "at once"
 HELD_UP = "held up"
 ONE_FOR_EACH, FEW = "one for each client", "few"
@@ -1296,7 +1296,7 @@ class Client(Record):
             bool,
             "one of its clients that is kept uses a connection again, unless told not to",
         ),
-        ("multiplexed", str, "the line that sends all to a host over one connection of HTTP/2"),
+        ("multiplexed", str, "the line that sends all over one connection; without await"),
         ("owners", nothing, "which of `Counts` has the number of its sessions or pools"),
         ("front", nothing, "the library by which programs use it"),
         ("constructor", nothing, "what a program makes of it, and keeps"),
@@ -1433,7 +1433,8 @@ register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
     keep=("session = niquests.Session()",
         "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
     makers="Session AsyncSession",
-    multiplexed="session = niquests.Session(multiplexed=True)",
+    multiplexed="session = niquests.Session(multiplexed=True)  # in one thread: ask for all, then "
+    "session.gather()",
     trial=("niquests", each_niquests, kept_niquests),
 ))  # fmt: skip
 register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
@@ -1453,14 +1454,14 @@ register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
     keep=("client = httpx.Client()",
         "httpx.get, and each new client, loads anew; a client that is kept loads once, whatever it "
         "connects to."),
-    makers="Client AsyncClient", multiplexed="client = httpx.AsyncClient(http2=True)",
+    makers="Client AsyncClient", multiplexed="client = httpx.Client(http2=True)  # one for all",
     trial=clients_of("httpx"), awaiting_trial=awaiting_clients_of("httpx"),
     applied={"httpx._config": one_context_of_httpx},
 ))  # fmt: skip
 register(Client("httpx2", packages="httpx2 httpcore2",
     reuses=True,
     keep=("client = httpx2.Client()", KEPT_CLIENT),
-    makers="Client AsyncClient", multiplexed="client = httpx2.AsyncClient(http2=True)",
+    makers="Client AsyncClient", multiplexed="client = httpx2.Client(http2=True)  # one for all",
     trial=clients_of("httpx2"), awaiting_trial=awaiting_clients_of("httpx2"),
     applied={"httpx2._config": one_context_of_httpx},
 ))  # fmt: skip
@@ -2464,7 +2465,8 @@ class Tally(object):
         self.last_row = {}  # (process, client): of its last connection
         # By (process, context): handshakes, and spans of time in which it was loaded.
         self.handshakes, self.load_spans = {}, {}
-        self.http2 = {}  # (process, client, host): connections
+        self.http2 = {}  # as `connected`, of those that speak HTTP/2
+        self.awaited = set()  # connections made under a running loop
         self.connected = {}  # (process, client that connected, host): its connections
         self.connector, self.exchanges = {}, {}  # by (process, connection)
         self.most_open = {}  # (process, client that connected): connections at once
@@ -2580,6 +2582,7 @@ class Tally(object):
         self.waits[connection] = {}
         self.total.connections += 1
         self.total.under_loop += bool(event["loop"])
+        self.awaited |= set([connection] if event["loop"] else [])
         row.connections += 1
         self.last_row[pid, event["who"]["client"]] = row
         row.http = row.http and event["http"]
@@ -2619,8 +2622,10 @@ class Tally(object):
             key = self.connector[connection] + (event["host"],)
             self.connected.setdefault(key, []).append(connection)
         if event.get("alpn") == "h2" and event.get("host"):
-            key = event["pid"], self.row_of_connection[connection].client, event["host"]
-            self.http2[key] = self.http2.get(key, 0) + 1
+            pid, client = self.connector[connection]  # its frames are gone where a loop connects
+            client = client or self.row_of_connection[connection].client
+            key = pid, client, event["host"]
+            self.http2.setdefault(key, []).append(connection)
 
     def on_failed(self, event):
         """Count a connection that was never made."""
@@ -2799,15 +2804,22 @@ class Tally(object):
         total.again_share = round(100 * sum(row.spare_ms for row in ill) / whole_ms, 1)
 
     def crowded_hosts(self):
-        """Return rows of {"client", "host", "connections"} where one would do, by HTTP/2."""
+        """Return rows of {"client", "host", "connections", "awaits"} where one would do, by HTTP/2.
+
+        "awaits": they were made under a running loop.
+        """
         largest = {}  # another process has to connect for itself
-        for (_, client, host), number in self.http2.items():
-            largest[client, host] = max(number, largest.get((client, host), 0))
-        several = [(number,) + key for key, number in largest.items() if number >= TOO_MANY_H2_FROM]
-        return [
-            {"client": client, "host": host, "connections": number}
-            for number, client, host in sorted(several, key=lambda triple: -triple[0])
-        ]
+        for (_, client, host), connections in self.http2.items():
+            largest[client, host] = max(connections, largest.get((client, host), []), key=len)
+        rows = [
+            {
+                "client": client, "host": host, "connections": len(connections),
+                "awaits": self.awaited.issuperset(connections),
+            }
+            for (client, host), connections in largest.items()
+            if len(connections) >= TOO_MANY_H2_FROM
+        ]  # fmt: skip
+        return sorted(rows, key=lambda row: -row["connections"])
 
     def hosts_met_anew(self):
         """Return rows of {"client", "host", "connections"} of hosts that were met again and again.
@@ -4709,6 +4721,162 @@ def offered(host, port):
         return None
 
 
+# --------------------------------------------- the program's own calls, as they stand in its files
+
+
+#: Of several classes of a library that a program makes, the one that is kept ends so.
+KEPT = "Client"
+
+
+def call_at(place, names):
+    """Return the text of a call of one of some functions on a line of a program, "file.py:3".
+
+    names: of those functions; None: those of any class. The text is in one line, with its
+    arguments; None if there is none, or it cannot be read.
+    """
+    path, _, number = place.rpartition(":")
+    lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
+    text = "".join(lines)
+    first = len(lines[0]) if lines else 0
+    for match in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
+        name = match.group().rpartition(".")[2]
+        if match.start() >= first or not (name[:1].isupper() if names is None else name in names):
+            continue
+        depth, quote = 0, None
+        for end in range(match.end(), len(text)):
+            letter = text[end]
+            if quote:
+                quote = None if letter == quote else quote
+            elif letter in "\"'":
+                quote = letter
+            elif letter == "#":
+                break
+            depth += 0 if quote else (letter in "([{") - (letter in ")]}")
+            if depth == 0 and not quote:
+                return " ".join(text[match.start() : end + 1].split())
+    return None
+
+
+def call_of_library(place, library, maker=None):
+    """Return the text of the call by which a program makes its client of a library.
+
+    It is looked for in the whole file of a line, "file.py:3", by the names that the file imports.
+    maker: the name of the library's class, if it is known. None if there is none, or several that
+    nothing tells apart.
+    """
+    import ast
+
+    path, tree = path_and_tree(place)
+    imported = names_from(tree, library)
+    calls, nested = {}, set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        words = dotted(node.func)
+        if not words or words[0] not in imported:
+            continue
+        name = words[-1] if len(words) > 1 else imported[words[0]]
+        if not (name[:1].isupper() or name == maker):
+            continue
+        nested |= set(id(inner) for inner in ast.walk(node) if inner is not node)
+        calls.setdefault(id(node), (words[-1], name, node))
+    if maker:
+        several = [call for call in calls.values() if call[1] in (maker, "Async" + maker)]
+    else:  # what is called a client; or no argument of another
+        several = [call for call in calls.values() if call[1].endswith(KEPT)]
+        several = several or [call for key, call in calls.items() if key not in nested]
+    if len(set(name for _, name, _ in several)) != 1:
+        return None
+    word, _, node = min(several, key=lambda call: call[2].lineno)
+    return call_at("%s:%d" % (path, node.lineno), [word])
+
+
+def settings_after(place):
+    """Return what a program sets on a context that it makes on a line, as lines to add to that.
+
+    "; context.load_cert_chain(...)", say: the context is the one that these lines make.
+    """
+    import ast
+
+    path, tree = path_and_tree(place)
+    number, texts = int(place.rpartition(":")[2]), []
+    for owner in ast.walk(tree):
+        body = getattr(owner, "body", None)
+        for index, node in enumerate(body if isinstance(body, list) else []):
+            targets = getattr(node, "targets", [])
+            if isinstance(node, ast.Assign) and node.lineno == number and len(targets) == 1:
+                name = getattr(targets[0], "id", None)
+                is_call = isinstance(node.value, ast.Call)
+                texts += [statement_text(path, late) for late in body[index + 1 :]
+                          if name and is_call and sets_on(late, name)]  # fmt: skip
+                if texts:
+                    return "".join("; context" + text[len(name) :] for text in texts)
+    return ""
+
+
+def path_and_tree(place):
+    """Return (the path of a line of a program, the syntax tree of its file)."""
+    import ast
+
+    path = place.rpartition(":")[0]
+    try:
+        # (Python 2.7 wants no declaration of an encoding in a text.)
+        text = re.sub(r"coding[:=]", "coding", "".join(linecache.getlines(path)))
+        return path, ast.parse(text)
+    except (SyntaxError, ValueError):  # another Python's
+        return path, ast.parse("")
+
+
+def names_from(tree, library):
+    """Return the names that a file imports from a library: {as they are called: what they are}."""
+    import ast
+
+    names = {}
+    for node in ast.walk(tree):
+        is_from = isinstance(node, ast.ImportFrom) and not node.level
+        if is_from and str(node.module).partition(".")[0] == library:
+            names.update((alias.asname or alias.name, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.partition(".")[0] == library:
+                    names[alias.asname or library] = library
+    return names
+
+
+def dotted(node):
+    """Return the words of a name with dots, as ["client", "ApiClient"]; [] for anything else."""
+    import ast
+
+    words = []
+    while isinstance(node, ast.Attribute):
+        words.insert(0, node.attr)
+        node = node.value
+    return [node.id] + words if isinstance(node, ast.Name) else []
+
+
+def sets_on(node, name):
+    """Return whether a statement sets something on what a name stands for."""
+    import ast
+
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        words = dotted(node.value.func)
+        return len(words) == 2 and words[0] == name and words[1].startswith(("load_", "set_"))
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return any(dotted(target)[:-1] == [name] for target in targets)
+
+
+def statement_text(path, node):
+    """Return the text of a statement in one line."""
+    import ast
+
+    text = "".join(linecache.getlines(path))
+    segment = getattr(ast, "get_source_segment", None)
+    if segment:
+        return " ".join(segment(text, node).split())
+    line = text.splitlines()[node.lineno - 1][node.col_offset :]
+    return line.partition(";")[0].partition("  #")[0].strip()
+
+
 # ---------------------------------------------------------------------------------- what to change
 
 
@@ -4803,7 +4971,7 @@ ADVICE = {
         "through each handshake (the context's sockets are those of %(by)s), so they waited "
         "%(behind_s).2f s for each other.%(whose)s"),
     "loop-loads": (4, 16, "", "%(line)s", "",
-        "%(loads)s of certificates happened in the thread of the running asyncio loop%(where)s: "
+        "%(loads)s of certificates happened in the thread of the running event loop%(where)s: "
         "for %(ms).0f ms of CPU nothing else could run. Make one client or one context before the "
         "work begins, and hand it to all."),
     "share-contexts": (4, 16, "", "%(line)s", "",
@@ -5017,13 +5185,13 @@ def advice_on_others(examination, verdicts):
         first = names["at"][0][0] if names["at"] else None
         for row in counts["clients"]:
             if row["at"] and row["at"][0][0] == first:
-                names["line"] = line_for_all(line, row)
+                names["line"] = line_for_all(line, row, shares_contexts(examination))
         advice.append(advise("loop-loads", where=place_in(names["at"]), **names))
     if verdicts["contexts"] == ONE_FOR_EACH:
         row = max(counts["clients"], key=lambda row: row["alive"])
         names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
         names["client"] = row["client"] or "the program"
-        names["line"] = line_for_all(line, row)
+        names["line"] = line_for_all(line, row, shares_contexts(examination))
         advice.append(advise("share-contexts", **names))
     return advice
 
@@ -5044,8 +5212,11 @@ def advice_on_counts(examination, verdict):
     if not advice:  # which says as much
         advice += advice_on_hosts(examination.counts)
     for host in examination.counts["http2"]:
-        names = dict(host, line=client_named(host["client"]).multiplexed)
-        names["client"] = host["client"] or "A client"
+        line = client_named(host["client"]).multiplexed
+        if host["awaits"]:
+            line = line.replace(".Client(", ".AsyncClient(").replace(".Session(", ".AsyncSession(")
+            line = line.replace("session.gather()", "await session.gather()")
+        names = dict(host, line=line, client=host["client"] or "A client")
         advice.append(advise("one-connection", **names))
     return advice + advice_on_openssl(examination, rows) + advice_on_sharing(examination, rows)
 
@@ -5112,10 +5283,15 @@ def advice_on_openssl(examination, rows):
 
 def advice_on_sharing(examination, rows):
     """Return the advice to share a context, where that works."""
-    if is_injected(examination) or version_of(examination) < (3, 7):
+    if not shares_contexts(examination):
         return []
     lines = [client_named(row["client"]).shared_context for row in rows]
     return [advise("share-context", line=line) for line in list(filter(None, lines))[:1]]
+
+
+def shares_contexts(examination):
+    """Return whether the book's shared_context.py works in a program."""
+    return not is_injected(examination) and version_of(examination) >= (3, 7)
 
 
 def keep_one(row):
@@ -5134,15 +5310,13 @@ def keep_one(row):
             sentence = KEPT_CLIENT
     library = library_between(row) or (None if client.keep else row["client"])
     if library:
-        maker, note = advice_to_keep(library)
+        _, note = advice_to_keep(library)
         if client.keep and not client_named(library).takes_nothing:
             note += " " + sentence
-        made = row["at"] and call_at(row["at"][0][0], [maker.rpartition(".")[2]] if maker else None)
-        if made and not made.startswith("client."):  # a module of that name
-            return "client = %s  # once, before the work begins" % made, note
-        return ("client = %s(...)  # once" % maker if maker else line), note
+        return client_line(library, row, "once, before the work begins"), note
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
+        line += "" if row["client"] else settings_after(row["at"][0][0])
         return line + "  # once, before the work begins", sentence
     if not both and line.endswith("Client()"):
         line = line[:-1] + verify_of(row) + ")"
@@ -5177,48 +5351,42 @@ def own_call(row):
     return call
 
 
-def line_for_all(line, row):
+def line_for_all(line, row, shares):
     """Return the line that makes one context, or one client if its library takes no context.
 
-    It is the program's own call, or one like it.
+    It is the program's own call, or one like it. shares: as `shares_contexts` tells.
     """
-    library = library_between(row) or client_named(row["client"]).front or row["client"]
-    if client_named(library).takes_nothing:
-        return "client = %s(...)  # once, for all" % client_named(library).constructor
+    client = client_named(row["client"])
+    library = library_between(row) or client.front or (None if client.keep else row["client"])
+    if library and client_named(library).keyword is None:
+        return client_line(library, row, "once, for all")
+    if client.shared_context and shares and not library:
+        return client.shared_context
     call = own_call(row) if row["client"] is None else None
-    return "context = %s  # once, for all clients" % call if call else with_trust(line, row)
+    if call:
+        return "context = %s%s  # once, for all clients" % (call, settings_after(row["at"][0][0]))
+    return with_trust(line, row)
+
+
+def client_line(library, row, how):
+    """Return the line that makes the one client of a library that is kept.
+
+    It is the program's own call, if its file has one; how: that it is made once, as a comment.
+    """
+    maker, place = client_named(library).constructor, row["at"][0][0] if row["at"] else None
+    name = maker.rpartition(".")[2] if maker else None
+    call = place and (call_of_library(place, library, name) or call_at(place, [name or ""]))
+    if call:
+        kept = "api_client" if call.startswith("client.") else "client"  # a module of that name
+        return "%s = %s  # %s" % (kept, call, how)
+    return (
+        "client = %s(...)  # %s" % (maker, how)
+        if maker
+        else ("client = ...  # of %s, made %s" % (library, how))
+    )
 
 
 CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
-
-
-def call_at(place, names):
-    """Return the text of a call of one of some functions on a line of a program, "file.py:3".
-
-    names: of those functions; None: those of any class. The text is in one line, with its
-    arguments; None if there is none, or it cannot be read.
-    """
-    path, _, number = place.rpartition(":")
-    lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
-    text = "".join(lines)
-    first = len(lines[0]) if lines else 0
-    for match in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
-        name = match.group().rpartition(".")[2]
-        if match.start() >= first or not (name[:1].isupper() if names is None else name in names):
-            continue
-        depth, quote = 0, None
-        for end in range(match.end(), len(text)):
-            letter = text[end]
-            if quote:
-                quote = None if letter == quote else quote
-            elif letter in "\"'":
-                quote = letter
-            elif letter == "#":
-                break
-            depth += 0 if quote else (letter in "([{") - (letter in ")]}")
-            if depth == 0 and not quote:
-                return " ".join(text[match.start() : end + 1].split())
-    return None
 
 
 def with_trust(text, row):
@@ -5446,9 +5614,13 @@ def went_on(stalls):
 
 
 def judge_loop(examination):
-    """Return the verdict on the loop, by the clients that were tried."""
+    """Return the verdict on the loop, by the clients that were tried.
+
+    Where none could be, as the program was ended, what its greenlets did has the say.
+    """
     if examination.untried:
-        return CANNOT_TELL
+        ran_on = examination.counts and went_on(examination.counts["stood"])
+        return DOES_NOT_APPLY if ran_on else CANNOT_TELL
     verdicts = [row["verdict"] for row in examination.clients]
     if verdicts and not examination.clients[0]["imported"]:
         # A stand-in for a client that may come later: nothing of the program's was seen to block.
@@ -5529,7 +5701,7 @@ def other_lines(about, counts):
     """Yield the lines on one of QUESTIONS."""
     on_loop, queue = counts["on_loop"], counts["queue"]
     if about == "loads on the loop":
-        text = "%s under a running asyncio loop, %.0f ms of CPU; after %d of them others waited"
+        text = "%s under a running event loop, %.0f ms of CPU; after %d of them others waited"
         yield wrapped(text % (several(on_loop["loads"], "load"), on_loop["ms"], on_loop["waiting"]))
     elif about == "contexts":
         text = "at most %d with the same certificates; memory grew by %.1f MiB during %s"
@@ -5768,7 +5940,9 @@ def count_lines(report):
         yield wrapped(sentence_of_client(row))
     ending = report["ended"]
     if ending["raised"] or ending["why"] or ending["status"]:
-        reason = ending["raised"] or ending["why"] or "exit status %s" % ending["status"]
+        killed = ending["status"] is not None and ending["status"] < 0
+        status = "killed by signal %d" if killed else "exit status %d"
+        reason = ending["raised"] or ending["why"] or status % abs(ending["status"])
         yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
     for reason in counts["uncounted"] + counts["unprobed"]:
         yield wrapped("Not all was counted: %s" % reason)
@@ -6516,7 +6690,8 @@ def try_changes(examination, address):
             closing = dict(trial, client=record.closing_trial, rounds=n, wanted=1, awaits=False)
             try_one(tried, closing)
         if repeats and is_known and not keeps and client not in tried:
-            try_one(tried, dict(trial, client=client, rounds=n))
+            # (A client may make several connections with one load, as FTP does for its data.)
+            try_one(tried, dict(trial, client=client, rounds=min(n, row["loads"])))
         places = row["wanted"].get("full", 0)
         if repeats and client == "requests" and "full" in wanting(row) and places <= MOST_AGAIN:
             trial = dict(trial, wanted=places, size=row["size"]["full"])

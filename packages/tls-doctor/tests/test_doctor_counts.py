@@ -35,6 +35,7 @@ from tls_doctor.basis import (
     UNSEEN,
 )
 from tls_doctor.examination import Examination
+from tls_doctor.report import count_lines
 from tls_doctor.tally import count_events
 from tls_doctor.verdicts import (
     at_once,
@@ -489,17 +490,17 @@ def test_a_client_of_httpx_that_is_kept_trusts_what_the_call_did(call, trust, li
     ("client", "text", "line", "words"),
     [
         (
-            "made_up", "db = made_up.Store('a', ca=path(1)).open()",
+            "made_up", "import made_up; db = made_up.Store('a', ca=path(1)).open()",
             "client = made_up.Store('a', ca=path(1))  # once, before the work begins",
             "see whether it takes a context",
         ),
-        # No class is called there.
-        ("made_up", "store.tls_set(ca=1)", "context = ssl.create_default_context()", "see whether"),
+        # No class of its own is called there.
+        ("made_up", "store.tls_set(ca=Path(1))", "client = ...  # of made_up, made once", "see wh"),
         ("redis", "r = redis.Redis(host, ssl=True)", "client = redis.Redis(host, ssl=True)  # once",
             "it takes no context or client of yours"),
         ("redis", "r.get(Key('k'))", "client = redis.Redis(...)  # once", "it takes no context"),
         # `client` is a module there.
-        ("kubernetes", "client.ApiClient(c)", "client = kubernetes.client.ApiClient(...)", ""),
+        ("kubernetes", "client.ApiClient(c)", "api_client = client.ApiClient(c)  # once", ""),
     ],
 )  # fmt: skip
 def test_of_a_library_the_programs_own_client_is_advised(client, text, line, words, tmp_path):
@@ -625,6 +626,32 @@ def to_http2(h, **values):
     return connection(h, who=HTTPX, ended={"alpn": "h2", "host": "one:443"}, **values)
 
 
+@pytest.mark.parametrize(
+    ("loop", "line"),
+    [
+        (True, "client = httpx.AsyncClient(http2=True)"),
+        (False, "client = httpx.Client(http2=True)"),
+    ],
+)
+def test_the_line_for_http2_is_that_of_the_client_that_connects(loop, line):
+    """Also if the program's own context is what it connects with, and as it waits."""
+    of_program = [event("context", c=1, who=PROGRAM, default=True), load(who=PROGRAM)]
+    run = [*of_program, *(each for h in range(1, 5) for each in to_http2(h, loop=loop))]
+    [change] = judging.judge(examination_of(run), SPEC)["advice"]
+    assert change["id"] == "one-connection" and change["add"].startswith(line)
+    assert change["what"].startswith("httpx made 4 connections to one:443")
+
+
+def test_what_awaits_is_gathered_with_await():
+    """As niquests, whose answers come over one connection if all are asked for first."""
+    who = {"client": "niquests", "through": "niquests", "at": "program.py:1"}
+    ended = {"alpn": "h2", "host": "one:443"}
+    run = [each for h in range(4) for each in connection(h, who=who, ended=ended, loop=True)]
+    [change] = judging.judge(examination_of(run), SPEC)["advice"]
+    assert change["add"].startswith("session = niquests.AsyncSession(multiplexed=True)")
+    assert change["add"].endswith("await session.gather()")
+
+
 def test_three_connections_to_a_host_that_speaks_http2_are_too_many():
     two = [*to_http2(1), *to_http2(2)]
     others = [
@@ -634,7 +661,7 @@ def test_three_connections_to_a_host_that_speaks_http2_are_too_many():
         *connection(6, who=REQUESTS, ended={"alpn": "h2", "host": "one:443"}),
     ]
     assert count_events([*two, *others])["http2"] == []
-    row = {"client": "httpx", "host": "one:443", "connections": 3}
+    row = {"client": "httpx", "host": "one:443", "connections": 3, "awaits": False}
     assert count_events([*two, *to_http2(7), *others])["http2"] == [row]
     # Each process has to connect for itself.
     workers = [each for pid in (1, 2, 3) for each in to_http2(1, pid=pid)]
@@ -1288,6 +1315,13 @@ def test_what_risks_nothing_is_advised_first():
     ]
 
 
+@pytest.mark.parametrize(("status", "words"), [(-9, "killed by signal 9"), (3, "exit status 3")])
+def test_how_a_program_ended_is_told(status, words):
+    ended = {"raised": None, "signal": None, "why": None, "status": status}
+    told = judging.judge(examination_of(ILL, ended=ended), SPEC)
+    assert any(words in line.replace("\n    ", " ") for line in count_lines(told))
+
+
 def test_the_worst_verdict_is_the_one_that_is_told():
     worst = judging.worst
     assert worst([]) == DOES_NOT_APPLY
@@ -1313,6 +1347,11 @@ def test_a_loop_is_judged_by_its_clients_and_by_who_uses_it(verdict, imported, u
     assert judging.judge_loop(examination) == told
     examination.untried = "why"
     assert judging.judge_loop(examination) == CANNOT_TELL
+    # A program that was ended, as servers are: what its greenlets did has the say.
+    ran_on = {"in_greenlets": True, "waits": 2, "times": 0}
+    for changed, of_run in (({}, DOES_NOT_APPLY), ({"times": 1}, CANNOT_TELL)):
+        examination.counts = {"stood": dict(ran_on, **changed)}
+        assert judging.judge_loop(examination) == of_run
     assert judging.judge_loop(Examination()) == DOES_NOT_APPLY
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import division, print_function
 
-import linecache
 import os
 import re
 
@@ -24,6 +23,7 @@ from .basis import (
 from .blocking import PATCHES
 from .clients import KEEP_CONTEXT, KEPT_CLIENT, advice_to_keep, client_named
 from .loads import judged_rows
+from .own_calls import call_at, call_of_library, settings_after
 from .verdicts import is_shared, wanting
 from .wording import readable, several, times
 
@@ -118,7 +118,7 @@ ADVICE = {
         "through each handshake (the context's sockets are those of %(by)s), so they waited "
         "%(behind_s).2f s for each other.%(whose)s"),
     "loop-loads": (4, 16, "", "%(line)s", "",
-        "%(loads)s of certificates happened in the thread of the running asyncio loop%(where)s: "
+        "%(loads)s of certificates happened in the thread of the running event loop%(where)s: "
         "for %(ms).0f ms of CPU nothing else could run. Make one client or one context before the "
         "work begins, and hand it to all."),
     "share-contexts": (4, 16, "", "%(line)s", "",
@@ -332,13 +332,13 @@ def advice_on_others(examination, verdicts):
         first = names["at"][0][0] if names["at"] else None
         for row in counts["clients"]:
             if row["at"] and row["at"][0][0] == first:
-                names["line"] = line_for_all(line, row)
+                names["line"] = line_for_all(line, row, shares_contexts(examination))
         advice.append(advise("loop-loads", where=place_in(names["at"]), **names))
     if verdicts["contexts"] == ONE_FOR_EACH:
         row = max(counts["clients"], key=lambda row: row["alive"])
         names = dict(row, line=line, where=place_in(row["at"]), mib=counts["context_mib"])
         names["client"] = row["client"] or "the program"
-        names["line"] = line_for_all(line, row)
+        names["line"] = line_for_all(line, row, shares_contexts(examination))
         advice.append(advise("share-contexts", **names))
     return advice
 
@@ -359,8 +359,11 @@ def advice_on_counts(examination, verdict):
     if not advice:  # which says as much
         advice += advice_on_hosts(examination.counts)
     for host in examination.counts["http2"]:
-        names = dict(host, line=client_named(host["client"]).multiplexed)
-        names["client"] = host["client"] or "A client"
+        line = client_named(host["client"]).multiplexed
+        if host["awaits"]:
+            line = line.replace(".Client(", ".AsyncClient(").replace(".Session(", ".AsyncSession(")
+            line = line.replace("session.gather()", "await session.gather()")
+        names = dict(host, line=line, client=host["client"] or "A client")
         advice.append(advise("one-connection", **names))
     return advice + advice_on_openssl(examination, rows) + advice_on_sharing(examination, rows)
 
@@ -427,10 +430,15 @@ def advice_on_openssl(examination, rows):
 
 def advice_on_sharing(examination, rows):
     """Return the advice to share a context, where that works."""
-    if is_injected(examination) or version_of(examination) < (3, 7):
+    if not shares_contexts(examination):
         return []
     lines = [client_named(row["client"]).shared_context for row in rows]
     return [advise("share-context", line=line) for line in list(filter(None, lines))[:1]]
+
+
+def shares_contexts(examination):
+    """Return whether the book's shared_context.py works in a program."""
+    return not is_injected(examination) and version_of(examination) >= (3, 7)
 
 
 def keep_one(row):
@@ -449,15 +457,13 @@ def keep_one(row):
             sentence = KEPT_CLIENT
     library = library_between(row) or (None if client.keep else row["client"])
     if library:
-        maker, note = advice_to_keep(library)
+        _, note = advice_to_keep(library)
         if client.keep and not client_named(library).takes_nothing:
             note += " " + sentence
-        made = row["at"] and call_at(row["at"][0][0], [maker.rpartition(".")[2]] if maker else None)
-        if made and not made.startswith("client."):  # a module of that name
-            return "client = %s  # once, before the work begins" % made, note
-        return ("client = %s(...)  # once" % maker if maker else line), note
+        return client_line(library, row, "once, before the work begins"), note
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
+        line += "" if row["client"] else settings_after(row["at"][0][0])
         return line + "  # once, before the work begins", sentence
     if not both and line.endswith("Client()"):
         line = line[:-1] + verify_of(row) + ")"
@@ -492,48 +498,42 @@ def own_call(row):
     return call
 
 
-def line_for_all(line, row):
+def line_for_all(line, row, shares):
     """Return the line that makes one context, or one client if its library takes no context.
 
-    It is the program's own call, or one like it.
+    It is the program's own call, or one like it. shares: as `shares_contexts` tells.
     """
-    library = library_between(row) or client_named(row["client"]).front or row["client"]
-    if client_named(library).takes_nothing:
-        return "client = %s(...)  # once, for all" % client_named(library).constructor
+    client = client_named(row["client"])
+    library = library_between(row) or client.front or (None if client.keep else row["client"])
+    if library and client_named(library).keyword is None:
+        return client_line(library, row, "once, for all")
+    if client.shared_context and shares and not library:
+        return client.shared_context
     call = own_call(row) if row["client"] is None else None
-    return "context = %s  # once, for all clients" % call if call else with_trust(line, row)
+    if call:
+        return "context = %s%s  # once, for all clients" % (call, settings_after(row["at"][0][0]))
+    return with_trust(line, row)
+
+
+def client_line(library, row, how):
+    """Return the line that makes the one client of a library that is kept.
+
+    It is the program's own call, if its file has one; how: that it is made once, as a comment.
+    """
+    maker, place = client_named(library).constructor, row["at"][0][0] if row["at"] else None
+    name = maker.rpartition(".")[2] if maker else None
+    call = place and (call_of_library(place, library, name) or call_at(place, [name or ""]))
+    if call:
+        kept = "api_client" if call.startswith("client.") else "client"  # a module of that name
+        return "%s = %s  # %s" % (kept, call, how)
+    return (
+        "client = %s(...)  # %s" % (maker, how)
+        if maker
+        else ("client = ...  # of %s, made %s" % (library, how))
+    )
 
 
 CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
-
-
-def call_at(place, names):
-    """Return the text of a call of one of some functions on a line of a program, "file.py:3".
-
-    names: of those functions; None: those of any class. The text is in one line, with its
-    arguments; None if there is none, or it cannot be read.
-    """
-    path, _, number = place.rpartition(":")
-    lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
-    text = "".join(lines)
-    first = len(lines[0]) if lines else 0
-    for match in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
-        name = match.group().rpartition(".")[2]
-        if match.start() >= first or not (name[:1].isupper() if names is None else name in names):
-            continue
-        depth, quote = 0, None
-        for end in range(match.end(), len(text)):
-            letter = text[end]
-            if quote:
-                quote = None if letter == quote else quote
-            elif letter in "\"'":
-                quote = letter
-            elif letter == "#":
-                break
-            depth += 0 if quote else (letter in "([{") - (letter in ")]}")
-            if depth == 0 and not quote:
-                return " ".join(text[match.start() : end + 1].split())
-    return None
 
 
 def with_trust(text, row):

@@ -61,7 +61,7 @@ VERSION = "1.2.0"
 #: Of loads: the same certificates again and again; not so; imports alone cannot tell; and nothing
 #: was seen that could load any.
 REPEATED, ONCE, UNCOUNTED, UNSEEN = "repeated", "not repeated", "not counted", "nothing seen"
-#: Of handshakes; of loads under a running asyncio loop; of contexts that are alive at once.
+#: Of handshakes; of loads under a running event loop; of contexts that are alive at once.
 ONE_AT_A_TIME, NOT_IN_A_ROW = "one at a time", "at once"
 HELD_UP = "held up"
 ONE_FOR_EACH, FEW = "one for each client", "few"

@@ -135,9 +135,13 @@ def went_on(stalls):
 
 
 def judge_loop(examination):
-    """Return the verdict on the loop, by the clients that were tried."""
+    """Return the verdict on the loop, by the clients that were tried.
+
+    Where none could be, as the program was ended, what its greenlets did has the say.
+    """
     if examination.untried:
-        return CANNOT_TELL
+        ran_on = examination.counts and went_on(examination.counts["stood"])
+        return DOES_NOT_APPLY if ran_on else CANNOT_TELL
     verdicts = [row["verdict"] for row in examination.clients]
     if verdicts and not examination.clients[0]["imported"]:
         # A stand-in for a client that may come later: nothing of the program's was seen to block.

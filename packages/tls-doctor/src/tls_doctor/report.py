@@ -48,7 +48,7 @@ def other_lines(about, counts):
     """Yield the lines on one of QUESTIONS."""
     on_loop, queue = counts["on_loop"], counts["queue"]
     if about == "loads on the loop":
-        text = "%s under a running asyncio loop, %.0f ms of CPU; after %d of them others waited"
+        text = "%s under a running event loop, %.0f ms of CPU; after %d of them others waited"
         yield wrapped(text % (several(on_loop["loads"], "load"), on_loop["ms"], on_loop["waiting"]))
     elif about == "contexts":
         text = "at most %d with the same certificates; memory grew by %.1f MiB during %s"
@@ -287,7 +287,9 @@ def count_lines(report):
         yield wrapped(sentence_of_client(row))
     ending = report["ended"]
     if ending["raised"] or ending["why"] or ending["status"]:
-        reason = ending["raised"] or ending["why"] or "exit status %s" % ending["status"]
+        killed = ending["status"] is not None and ending["status"] < 0
+        status = "killed by signal %d" if killed else "exit status %d"
+        reason = ending["raised"] or ending["why"] or status % abs(ending["status"])
         yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
     for reason in counts["uncounted"] + counts["unprobed"]:
         yield wrapped("Not all was counted: %s" % reason)

@@ -180,7 +180,8 @@ class Tally(object):
         self.last_row = {}  # (process, client): of its last connection
         # By (process, context): handshakes, and spans of time in which it was loaded.
         self.handshakes, self.load_spans = {}, {}
-        self.http2 = {}  # (process, client, host): connections
+        self.http2 = {}  # as `connected`, of those that speak HTTP/2
+        self.awaited = set()  # connections made under a running loop
         self.connected = {}  # (process, client that connected, host): its connections
         self.connector, self.exchanges = {}, {}  # by (process, connection)
         self.most_open = {}  # (process, client that connected): connections at once
@@ -296,6 +297,7 @@ class Tally(object):
         self.waits[connection] = {}
         self.total.connections += 1
         self.total.under_loop += bool(event["loop"])
+        self.awaited |= set([connection] if event["loop"] else [])
         row.connections += 1
         self.last_row[pid, event["who"]["client"]] = row
         row.http = row.http and event["http"]
@@ -335,8 +337,10 @@ class Tally(object):
             key = self.connector[connection] + (event["host"],)
             self.connected.setdefault(key, []).append(connection)
         if event.get("alpn") == "h2" and event.get("host"):
-            key = event["pid"], self.row_of_connection[connection].client, event["host"]
-            self.http2[key] = self.http2.get(key, 0) + 1
+            pid, client = self.connector[connection]  # its frames are gone where a loop connects
+            client = client or self.row_of_connection[connection].client
+            key = pid, client, event["host"]
+            self.http2.setdefault(key, []).append(connection)
 
     def on_failed(self, event):
         """Count a connection that was never made."""
@@ -515,15 +519,22 @@ class Tally(object):
         total.again_share = round(100 * sum(row.spare_ms for row in ill) / whole_ms, 1)
 
     def crowded_hosts(self):
-        """Return rows of {"client", "host", "connections"} where one would do, by HTTP/2."""
+        """Return rows of {"client", "host", "connections", "awaits"} where one would do, by HTTP/2.
+
+        "awaits": they were made under a running loop.
+        """
         largest = {}  # another process has to connect for itself
-        for (_, client, host), number in self.http2.items():
-            largest[client, host] = max(number, largest.get((client, host), 0))
-        several = [(number,) + key for key, number in largest.items() if number >= TOO_MANY_H2_FROM]
-        return [
-            {"client": client, "host": host, "connections": number}
-            for number, client, host in sorted(several, key=lambda triple: -triple[0])
-        ]
+        for (_, client, host), connections in self.http2.items():
+            largest[client, host] = max(connections, largest.get((client, host), []), key=len)
+        rows = [
+            {
+                "client": client, "host": host, "connections": len(connections),
+                "awaits": self.awaited.issuperset(connections),
+            }
+            for (client, host), connections in largest.items()
+            if len(connections) >= TOO_MANY_H2_FROM
+        ]  # fmt: skip
+        return sorted(rows, key=lambda row: -row["connections"])
 
     def hosts_met_anew(self):
         """Return rows of {"client", "host", "connections"} of hosts that were met again and again.

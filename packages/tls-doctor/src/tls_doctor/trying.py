@@ -70,7 +70,8 @@ def try_changes(examination, address):
             closing = dict(trial, client=record.closing_trial, rounds=n, wanted=1, awaits=False)
             try_one(tried, closing)
         if repeats and is_known and not keeps and client not in tried:
-            try_one(tried, dict(trial, client=client, rounds=n))
+            # (A client may make several connections with one load, as FTP does for its data.)
+            try_one(tried, dict(trial, client=client, rounds=min(n, row["loads"])))
         places = row["wanted"].get("full", 0)
         if repeats and client == "requests" and "full" in wanting(row) and places <= MOST_AGAIN:
             trial = dict(trial, wanted=places, size=row["size"]["full"])

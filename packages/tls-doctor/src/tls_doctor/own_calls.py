@@ -1,0 +1,158 @@
+"""The program's own calls, as they stand in its files."""
+
+from __future__ import division, print_function
+
+import linecache
+import re
+
+#: Of several classes of a library that a program makes, the one that is kept ends so.
+KEPT = "Client"
+
+
+def call_at(place, names):
+    """Return the text of a call of one of some functions on a line of a program, "file.py:3".
+
+    names: of those functions; None: those of any class. The text is in one line, with its
+    arguments; None if there is none, or it cannot be read.
+    """
+    path, _, number = place.rpartition(":")
+    lines = linecache.getlines(path)[int(number) - 1 : int(number) + 20]
+    text = "".join(lines)
+    first = len(lines[0]) if lines else 0
+    for match in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
+        name = match.group().rpartition(".")[2]
+        if match.start() >= first or not (name[:1].isupper() if names is None else name in names):
+            continue
+        depth, quote = 0, None
+        for end in range(match.end(), len(text)):
+            letter = text[end]
+            if quote:
+                quote = None if letter == quote else quote
+            elif letter in "\"'":
+                quote = letter
+            elif letter == "#":
+                break
+            depth += 0 if quote else (letter in "([{") - (letter in ")]}")
+            if depth == 0 and not quote:
+                return " ".join(text[match.start() : end + 1].split())
+    return None
+
+
+def call_of_library(place, library, maker=None):
+    """Return the text of the call by which a program makes its client of a library.
+
+    It is looked for in the whole file of a line, "file.py:3", by the names that the file imports.
+    maker: the name of the library's class, if it is known. None if there is none, or several that
+    nothing tells apart.
+    """
+    import ast
+
+    path, tree = path_and_tree(place)
+    imported = names_from(tree, library)
+    calls, nested = {}, set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        words = dotted(node.func)
+        if not words or words[0] not in imported:
+            continue
+        name = words[-1] if len(words) > 1 else imported[words[0]]
+        if not (name[:1].isupper() or name == maker):
+            continue
+        nested |= set(id(inner) for inner in ast.walk(node) if inner is not node)
+        calls.setdefault(id(node), (words[-1], name, node))
+    if maker:
+        several = [call for call in calls.values() if call[1] in (maker, "Async" + maker)]
+    else:  # what is called a client; or no argument of another
+        several = [call for call in calls.values() if call[1].endswith(KEPT)]
+        several = several or [call for key, call in calls.items() if key not in nested]
+    if len(set(name for _, name, _ in several)) != 1:
+        return None
+    word, _, node = min(several, key=lambda call: call[2].lineno)
+    return call_at("%s:%d" % (path, node.lineno), [word])
+
+
+def settings_after(place):
+    """Return what a program sets on a context that it makes on a line, as lines to add to that.
+
+    "; context.load_cert_chain(...)", say: the context is the one that these lines make.
+    """
+    import ast
+
+    path, tree = path_and_tree(place)
+    number, texts = int(place.rpartition(":")[2]), []
+    for owner in ast.walk(tree):
+        body = getattr(owner, "body", None)
+        for index, node in enumerate(body if isinstance(body, list) else []):
+            targets = getattr(node, "targets", [])
+            if isinstance(node, ast.Assign) and node.lineno == number and len(targets) == 1:
+                name = getattr(targets[0], "id", None)
+                is_call = isinstance(node.value, ast.Call)
+                texts += [statement_text(path, late) for late in body[index + 1 :]
+                          if name and is_call and sets_on(late, name)]  # fmt: skip
+                if texts:
+                    return "".join("; context" + text[len(name) :] for text in texts)
+    return ""
+
+
+def path_and_tree(place):
+    """Return (the path of a line of a program, the syntax tree of its file)."""
+    import ast
+
+    path = place.rpartition(":")[0]
+    try:
+        # (Python 2.7 wants no declaration of an encoding in a text.)
+        text = re.sub(r"coding[:=]", "coding", "".join(linecache.getlines(path)))
+        return path, ast.parse(text)
+    except (SyntaxError, ValueError):  # another Python's
+        return path, ast.parse("")
+
+
+def names_from(tree, library):
+    """Return the names that a file imports from a library: {as they are called: what they are}."""
+    import ast
+
+    names = {}
+    for node in ast.walk(tree):
+        is_from = isinstance(node, ast.ImportFrom) and not node.level
+        if is_from and str(node.module).partition(".")[0] == library:
+            names.update((alias.asname or alias.name, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.partition(".")[0] == library:
+                    names[alias.asname or library] = library
+    return names
+
+
+def dotted(node):
+    """Return the words of a name with dots, as ["client", "ApiClient"]; [] for anything else."""
+    import ast
+
+    words = []
+    while isinstance(node, ast.Attribute):
+        words.insert(0, node.attr)
+        node = node.value
+    return [node.id] + words if isinstance(node, ast.Name) else []
+
+
+def sets_on(node, name):
+    """Return whether a statement sets something on what a name stands for."""
+    import ast
+
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        words = dotted(node.value.func)
+        return len(words) == 2 and words[0] == name and words[1].startswith(("load_", "set_"))
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return any(dotted(target)[:-1] == [name] for target in targets)
+
+
+def statement_text(path, node):
+    """Return the text of a statement in one line."""
+    import ast
+
+    text = "".join(linecache.getlines(path))
+    segment = getattr(ast, "get_source_segment", None)
+    if segment:
+        return " ".join(segment(text, node).split())
+    line = text.splitlines()[node.lineno - 1][node.col_offset :]
+    return line.partition(";")[0].partition("  #")[0].strip()

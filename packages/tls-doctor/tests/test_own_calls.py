@@ -1,0 +1,75 @@
+"""The program's own calls, found in its files, and the advice that is made of them."""
+
+import pytest
+from tls_doctor import advice, own_calls, tally
+
+OF_LIBRARIES = [
+    ("import hvac\nhvac.Client(url=URL)\n", "hvac", None, "hvac.Client(url=URL)"),
+    # One that is an argument of another is not what is kept.
+    ("from github import Github, Auth\nGithub(auth=Auth.Token(T))\n", "github", None,
+     "Github(auth=Auth.Token(T))"),
+    # Of several the one that is called a client; or the one that the doctor knows.
+    ("from k8s import client\nclient.Api(client.ApiClient(client.Settings()))\n", "k8s", None,
+     "client.ApiClient(client.Settings())"),
+    ("import k8s.client as c\nc.Api(c.Core(x))\n", "k8s", "Core", "c.Core(x)"),
+    ("from openai import AsyncOpenAI as AI\nasync def f(): return AI(\n key=1)\n", "openai",
+     "OpenAI", "AI( key=1)"),
+    # Nothing tells these apart, and this is another library's.
+    ("from k8s import Api, Core\nApi(1)\nCore(2)\n", "k8s", None, None),
+    ("from other import Client\nimport hvac\nClient()\nhvac.adapters.get()\n", "hvac", None, None),
+    ("from .hvac import Client\nClient()\n", "hvac", None, None),
+    ("print 'of another Python'\n", "hvac", None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "library", "maker", "call"), OF_LIBRARIES)
+def test_a_librarys_client_is_the_call_that_makes_it(text, library, maker, call, tmp_path):
+    (tmp_path / "one.py").write_text(text)
+    assert own_calls.call_of_library(f"{tmp_path / 'one.py'}:1", library, maker) == call
+
+
+@pytest.mark.parametrize("separator", ["\n    ", "; "])
+def test_what_is_set_on_a_context_goes_with_it(separator, tmp_path):
+    """Without its client certificate, or the authority that it trusts, it would fail."""
+    lines = [
+        "made = ssl.create_default_context()", 'made.load_cert_chain("client.pem")',
+        "made.check_hostname = False", "other.set_ciphers(1)", "made.wrap_socket(plain)",
+    ]  # fmt: skip
+    text = "def dial():\n    " + separator.join(lines) + "\n"
+    (tmp_path / "one.py").write_text("# -*- coding: utf-8 -*-\n" + text)
+    settings = '; context.load_cert_chain("client.pem"); context.check_hostname = False'
+    place = f"{tmp_path / 'one.py'}:3"
+    assert own_calls.settings_after(place) == settings
+    assert own_calls.settings_after(f"{tmp_path / 'one.py'}:2") == ""
+    row = row_of(None, None, place)
+    line, _ = advice.keep_one(row)
+    assert line.startswith("context = ssl.create_default_context()" + settings + "  # once")
+    assert settings in advice.line_for_all("context", row, shares=True)
+
+
+def row_of(client, through, place):
+    row = tally.ClientRow(client=client, through=through, loads=9, trusts=[["system", 9]])
+    row.at.append([place, 9])
+    return row.as_dict()
+
+
+@pytest.mark.parametrize("client", ["requests", "urllib3", "unheard_of"])
+def test_a_library_between_is_what_is_kept_and_not_what_it_calls(client, tmp_path):
+    """A Session beside hvac's client changes nothing."""
+    program = tmp_path / "one.py"
+    program.write_text("import hvac\ndef work():\n    c = hvac.Client(URL)\n    c.read()\n")
+    row = row_of(client, "hvac", f"{program}:4")
+    for line in (advice.keep_one(row)[0], advice.line_for_all("context", row, shares=True)):
+        assert line.startswith("client = hvac.Client(URL)  # once")
+    program = tmp_path / "two.py"
+    program.write_text("from ours import reader\nreader.read()\n")
+    row = row_of(client, "hvac", f"{program}:2")
+    for line in (advice.keep_one(row)[0], advice.line_for_all("context", row, shares=True)):
+        assert line.startswith("client = ...  # of hvac, made once")
+
+
+def test_sessions_of_requests_share_a_context_by_an_adapter():
+    """They take none themselves."""
+    row = row_of("requests", "requests", "program.py:1")
+    assert advice.line_for_all("one line", row, shares=True).endswith("SharedContextAdapter())")
+    assert advice.line_for_all("one line", row, shares=False) == "one line"
