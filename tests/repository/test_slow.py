@@ -14,9 +14,9 @@ REPORT = """\
 <testcase classname="tests.repository.test_slow" name="test_b[x/y::z]" time="1.0"/>
 <testcase classname="tests.repository.test_slow.TestC" name="test_d" time="31.26"/>
 <testcase classname="tests.repository.test_slow.TestC" name="test_d" time="0.01"/>
-<testcase classname="tests.repository.test_slow" name="test_e" time="8.4"><properties>
-<property name="fixture" value="tests/repository/test_slow.py::[dear] 5.0"/>
-<property name="fixture" value="tests/repository::[cheap] 2.5"/>
+<testcase classname="tests.repository.test_slow" name="test_e" time="20.4"><properties>
+<property name="fixture" value="tests/repository/test_slow.py::[dear] 10.0"/>
+<property name="fixture" value="tests/repository::[cheap] 9.5"/>
 </properties></testcase>
 </testsuite></testsuites>
 """
@@ -29,7 +29,7 @@ def test_the_list_is_made_of_what_each_test_took(tmp_path: Path) -> None:
     file = "tests/repository/test_slow.py"
     assert slow.read(path) == [
         (f"{file}::TestC::test_d", 31.3),
-        (f"{file}::[dear]", 5.0),
+        (f"{file}::[dear]", 10.0),
         (f"{file}::test_b[x/y::z]", 1.0),
     ]
     assert slow.read(tmp_path / "none.txt") == []

@@ -17,7 +17,7 @@ TESTS = Path(__file__).resolve().parents[1]
 LIST = TESTS / "slow.txt"
 REPORT = TESTS.parent / "_build" / "tests.xml"
 LIMIT_S = 1.0
-SETUP_S = 5.0
+SETUP_S = 10.0
 #: Under this name a test's report has the fixtures that were set up for it: "file::[fixture] s".
 PROPERTY = "fixture"
 
