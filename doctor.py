@@ -4724,6 +4724,12 @@ def offered(host, port):
 # --------------------------------------------- the program's own calls, as they stand in its files
 
 
+#: What is given to a password, a token or a key, and what looks like one. (A report may be sent.)
+_SECRETS = re.compile(
+    r"""(\b\w*(?:pass|token|secret|key|auth|credential)\w*(?<!file)\s*=\s*)[rbu]{0,2}(["']).*?\2"""
+    r"""|()(["'])(?=[^"']*\d)[\w+=-]{16,}\4""",
+    re.I,
+)
 #: Of several classes of a library that a program makes, the one that is kept ends so.
 KEPT = "Client"
 
@@ -4753,7 +4759,7 @@ def call_at(place, names):
                 break
             depth += 0 if quote else (letter in "([{") - (letter in ")]}")
             if depth == 0 and not quote:
-                return " ".join(text[match.start() : end + 1].split())
+                return without_secrets(" ".join(text[match.start() : end + 1].split()))
     return None
 
 
@@ -4872,9 +4878,14 @@ def statement_text(path, node):
     text = "".join(linecache.getlines(path))
     segment = getattr(ast, "get_source_segment", None)
     if segment:
-        return " ".join(segment(text, node).split())
+        return without_secrets(" ".join(segment(text, node).split()))
     line = text.splitlines()[node.lineno - 1][node.col_offset :]
-    return line.partition(";")[0].partition("  #")[0].strip()
+    return without_secrets(line.partition(";")[0].partition("  #")[0].strip())
+
+
+def without_secrets(text):
+    """Return code without passwords, tokens and keys that stand in it."""
+    return _SECRETS.sub(lambda match: (match.group(1) or "") + '"..."', text)
 
 
 # ---------------------------------------------------------------------------------- what to change

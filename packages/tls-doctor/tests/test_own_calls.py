@@ -73,3 +73,33 @@ def test_sessions_of_requests_share_a_context_by_an_adapter():
     row = row_of("requests", "requests", "program.py:1")
     assert advice.line_for_all("one line", row, shares=True).endswith("SharedContextAdapter())")
     assert advice.line_for_all("one line", row, shares=False) == "one line"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('Client(URL, password="hunter2")', 'Client(URL, password="...")'),
+        ("Client(api_key='sk', timeout=3)", 'Client(api_key="...", timeout=3)'),
+        ('Github("ghp_16C7e42F292c6912E7")', 'Github("...")'),
+        ('load_cert_chain("client.pem", "k.pem", password = b"x")',
+         'load_cert_chain("client.pem", "k.pem", password = "...")'),
+        # Files, addresses and settings are what the line needs.
+        ('Client(certfile="a.pem", keyfile="b.pem")', None),
+        ('Client("https://vault.example.org:8200", verify="/etc/ssl/certs/ca-2024.pem")', None),
+        ("Client(token=os.environ['TOKEN'])", None),
+        ('Client(signature_version="s3v4", region="eu-central-1")', None),
+    ],
+)  # fmt: skip
+def test_a_report_repeats_no_secret_of_the_programs_own_call(text, shown, tmp_path):
+    assert own_calls.without_secrets(text) == (shown or text)
+    program = tmp_path / "program.py"
+    program.write_text(f"x = {text}\n")
+    name = text.partition("(")[0]
+    assert own_calls.call_at(f"{program}:1", [name]) == (shown or text)
+
+
+def test_a_password_that_is_set_on_a_context_is_not_repeated(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text('c = make()\nc.load_cert_chain("a.pem", password="hunter2")\n')
+    settings = own_calls.settings_after(f"{program}:1")
+    assert settings == '; context.load_cert_chain("a.pem", password="...")'
