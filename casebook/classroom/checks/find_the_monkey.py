@@ -31,6 +31,8 @@ _SOME = range(11, 21)
 QUICK = (3, 0.05)
 #: The sites that show whether a mend still verifies: one is accepted, the others are refused.
 _SHOWING = ("right", "stranger", "expired")
+#: The verdict on a run in which a page is missing.
+NO_TIMING = "no timing"
 #: What `verdict` is shown of a run.
 _SHOWN = ("n", "delay_s", "wall_s", "peak_in_flight", "statuses")
 
@@ -169,9 +171,9 @@ def _program(world: World, part: str) -> Path:
 
 
 def verdict_on(run: dict[str, Any]) -> str:
-    """Return the verdict that a run deserves: "no timing" if a page is missing."""
+    """Return the verdict that a run deserves: NO_TIMING if a page is missing."""
     if any(status != 200 for status in run["statuses"]):
-        return "no timing"
+        return NO_TIMING
     return analysis.SERIAL if run["peak_in_flight"] <= 1 else analysis.CONCURRENT
 
 
@@ -264,11 +266,14 @@ def _grade_verdicts(
     ]  # fmt: skip
     outcome = room.run(stack_here, file, jobs, room.NOT_COUNTABLE)
     report.stopped = report.stopped or outcome.stopped
+    pairs = list(zip(examples, outcome.answers, strict=True))
+    # Pages that are missing come first: a verdict on them is wrong on every machine.
+    pairs.sort(key=lambda pair: verdict_on(pair[0]) != NO_TIMING)
     wrong = [
         f"{run['n']} pages of {run['delay_s']} s in {run['wall_s']:.2f} s, at most "
         f"{run['peak_in_flight']} in hand, {sum(s == 200 for s in run['statuses'])} came: "
         f"you say {answer.get('value', answer.get('error'))!r}, it is {verdict_on(run)!r}"
-        for run, answer in zip(examples, outcome.answers, strict=True)
+        for run, answer in pairs
         if answer.get("value") != verdict_on(run)
     ]
     report.add(
