@@ -533,7 +533,7 @@ LONG_TO_COMPILE = "def work(): return [" + "f(1)(2)[3](4, 5), " * 60 + "]\n"
 
 
 def test_the_first_run_which_compiles_comes_out_as_the_next_ones(site, tmp_path):
-    (tmp_path / "models.py").write_text(LONG_TO_COMPILE * 3000)
+    (tmp_path / "models.py").write_text(LONG_TO_COMPILE * 5000)
     (tmp_path / "program.py").write_text(START + "import models" + ILL["requests.get"])
     first, _ = doctor(site, tmp_path, "--", "program.py")
     second, _ = doctor(site, tmp_path, "--", "program.py")
