@@ -20,7 +20,7 @@ from casebook.stacks import environments, pythons
 
 #: How many chapters are written before the first pages, on a fresh clone.
 FIRST = 3
-#: A machine file that lacks another of so many parts of the findings comes after the others.
+#: How finely machine files are told apart by the findings that they lack: in twentieths.
 PARTS = 20
 
 

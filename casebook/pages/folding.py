@@ -88,7 +88,7 @@ def _bindings(assignment: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
     for target in assignment.targets:
         value = assignment.value
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            pairs = list(zip(target.elts, value.elts, strict=True))
+            pairs = list(zip(target.elts, value.elts, strict=False))  # as in: a, *rest = 1, 2, 3
         else:
             pairs = [(target, value)]
         yield from ((name.id, part) for name, part in pairs if isinstance(name, ast.Name))

@@ -27,6 +27,7 @@ def test_code_that_calls_what_comes_from_casebook_is_folded() -> None:
         "later = server.start": True,
         "later()": True,
         "n, ready = 3, server.is_up": True,
+        "first, *rest = 1, 2, 3": False,
         "ready()": True,
         "n": False,
         "port = server.start().port": True,
