@@ -5225,8 +5225,7 @@ def advice_on_counts(examination, verdict):
     for host in examination.counts["http2"]:
         line = client_named(host["client"]).multiplexed
         if host["awaits"]:
-            line = line.replace(".Client(", ".AsyncClient(").replace(".Session(", ".AsyncSession(")
-            line = line.replace("session.gather()", "await session.gather()")
+            line = awaiting(line)
         names = dict(host, line=line, client=host["client"] or "A client")
         advice.append(advise("one-connection", **names))
     return advice + advice_on_openssl(examination, rows) + advice_on_sharing(examination, rows)
@@ -5300,6 +5299,12 @@ def advice_on_sharing(examination, rows):
     return [advise("share-context", line=line) for line in list(filter(None, lines))[:1]]
 
 
+def awaiting(line):
+    """Return a line that makes a client as a program that awaits has it."""
+    line = line.replace(".Client(", ".AsyncClient(").replace(".Session(", ".AsyncSession(")
+    return line.replace("session.gather()", "await session.gather()")
+
+
 def shares_contexts(examination):
     """Return whether the book's shared_context.py works in a program."""
     return not is_injected(examination) and version_of(examination) >= (3, 7)
@@ -5315,8 +5320,8 @@ def keep_one(row):
     both = row["awaits"] and row["awaits"] < row["loads"]
     line, call = with_trust(line, row), None if both else own_call(row)
     if row["awaits"]:
-        awaiting = line.replace(".Client()", ".AsyncClient()")
-        line = "%s; %s" % (line, awaiting.replace("client", "awaiting", 1)) if both else awaiting
+        other = awaiting(line)
+        line = "%s; %s" % (line, other.replace("client", "awaiting", 1)) if both else other
         if not both:  # nothing is said of httpx.get
             sentence = KEPT_CLIENT
     library = library_between(row) or (None if client.keep else row["client"])

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import ssl
-import sys
 import time
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from here import environment, serving
 from playwright.sync_api import sync_playwright
 from trust_runs import CURE
 
-from casebook import places
+from casebook import cli, places
 from casebook.cases.bookstore.store import ENGINES, open_store
 from casebook.cases.certificates.hosts import Handler
 from casebook.cases.fetching import server
@@ -29,9 +28,7 @@ from casebook.stacks import environments, interpreters
 for inherited in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "ARGS"):
     os.environ.pop(inherited, None)
 
-# jsonschema, which nbformat imports, makes 38 grammars of addresses of it, for seconds and in each
-# worker; it does without, and no schema of a notebook asks for an address.
-sys.modules.setdefault("rfc3987_syntax", None)
+cli.skip_grammars()  # in each worker
 
 # What a shell starts in the background ignores Ctrl-C, and so would all that the tests start.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -42,6 +42,14 @@ COMMANDS = (
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 
+def skip_grammars() -> None:
+    """Keep jsonschema, which nbformat imports, from making 38 grammars of addresses, for seconds.
+
+    It does without, and no schema of a notebook asks for an address.
+    """
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+
 def _parser() -> ArgumentParser:
     parser = ArgumentParser(prog="python -m casebook", description="The instruments of the book.")
     add = add_subcommands(parser)
@@ -77,6 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     As in a shell: 130 after Ctrl-C, 141 if nobody reads the output to its end (`| head`).
     """
+    skip_grammars()
     try:
         options = _parser().parse_args(arguments)
         options.run(options)

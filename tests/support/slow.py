@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
 
-from _pytest.fixtures import FixtureDef
+import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
 LIST = TESTS / "slow.txt"
@@ -35,7 +35,7 @@ def read(path: Path = LIST) -> list[tuple[str, float]]:
     return [(test, float(seconds)) for seconds, _, test in rows]
 
 
-def name_of(fixture: FixtureDef) -> str:
+def name_of(fixture: pytest.FixtureDef) -> str:
     """Return "tests/room/test_x.py::[fixture]", or "tests/room::[fixture]" for a conftest.py."""
     return f"{fixture.baseid}::[{fixture.argname}]"
 
