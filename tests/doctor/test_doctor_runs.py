@@ -314,7 +314,7 @@ def test_who_calls_a_client_through_a_library_is_told_to_keep_the_librarys(site,
     report, _ = doctor(site, tmp_path, "--", "program.py", python=python)
     first = report["advice"][0]
     own_call = (
-        'client = openai.OpenAI(api_key="none", base_url=SITE)  # once, before the work begins'
+        'client = openai.OpenAI(api_key="...", base_url=SITE)  # once, before the work begins'
     )
     assert (first["id"], first["add"]) == ("keep-one", own_call)
     assert "called by openai, from program.py:6" in first["what"]
