@@ -4730,6 +4730,11 @@ _SECRETS = re.compile(
     r"""|()(["'])(?=[^"']*\d)[\w+=-]{16,}\4""",
     re.I,
 )
+#: The name of an option, or of a header, whose value is one.
+_SECRET_NAME = re.compile(
+    r"pass(?:$|w|phrase)|token|secret|(?:^|api|[-_])key$|auth|credential|cookie", re.I
+)
+_PASSWORD_IN_URL = re.compile(r"(?<=://)([^/@:\s]*:)[^/@\s]*(?=@)")
 #: Of several classes of a library that a program makes, the one that is kept ends so.
 KEPT = "Client"
 
@@ -4886,6 +4891,31 @@ def statement_text(path, node):
 def without_secrets(text):
     """Return code without passwords, tokens and keys that stand in it."""
     return _SECRETS.sub(lambda match: (match.group(1) or "") + '"..."', text)
+
+
+def command_without_secrets(words):
+    """Return a command in one line, without passwords, tokens and keys that stand in it.
+
+    words: of the command, as a program has them in sys.argv.
+    """
+    shown, is_value = [], False
+    for word in words:
+        name, sign = _option(word)
+        if is_value and not word.startswith("-"):
+            word = "..."
+        elif sign and _SECRET_NAME.search(name):
+            word = name + sign + "..."
+        elif re.match(r"(?=.*\d)(?=.*[A-Za-z])[\w+=-]{16,}$", word) and not word.startswith("--"):
+            word = "..."
+        is_value = word.startswith("--") and not sign and bool(_SECRET_NAME.search(name))
+        shown.append(_PASSWORD_IN_URL.sub(r"\1...", word))
+    return " ".join(shown)
+
+
+def _option(word):
+    """Split "--name=value" and "Name: value": the name, and what stands between, if anything."""
+    match = re.match(r"([\w-]+)(=|:\s*)(?!//)", word)
+    return match.groups() if match else (word, "")
 
 
 # ---------------------------------------------------------------------------------- what to change
@@ -7232,7 +7262,7 @@ def read_events(path):
 def examination_of(events, options, status, reason):
     """Return the Examination of a run that has ended with a status, or for a reason."""
     examination = Examination(
-        program=" ".join([options["program"]] + options["arguments"]),
+        program=command_without_secrets([options["program"]] + options["arguments"]),
         http={"url": None, "offers": None, "clients": [], "requests": 0},
     )
     by_kind = {}

@@ -302,9 +302,14 @@ def _description(content: Mapping[str, Any], name: str) -> dict[str, Any]:
 def read_kept(path: Path) -> Machine:
     """Read a machine file as `read` does, and faster the second time.
 
-    What it holds is kept unpacked in this checkout's own folder, under a digest of the file and of
-    this module.
+    What it holds is kept in this process, and unpacked in this checkout's own folder, under a
+    digest of the file and of this module.
     """
+    return _read_kept(path, path.stat().st_mtime_ns if path.exists() else 0)
+
+
+@lru_cache(maxsize=16)
+def _read_kept(path: Path, _changed: int) -> Machine:
     try:
         digest = hashlib.sha256(path.read_bytes() + Path(__file__).read_bytes())
     except OSError:
@@ -470,9 +475,4 @@ def files() -> list[Path]:
 
 def all_recorded() -> list[Machine]:
     """Read the machines that come with the book, sorted by the names of their files."""
-    return [_read(path, path.stat().st_mtime_ns) for path in files()]
-
-
-@lru_cache(maxsize=16)
-def _read(path: Path, _changed: int) -> Machine:
-    return read_kept(path)
+    return [read_kept(path) for path in files()]

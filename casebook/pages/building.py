@@ -130,6 +130,8 @@ def _measure(book: Book, chosen: list[Path], nearest: Path | None) -> list[execu
     unmeasured = [path for path in book.notebooks() if path not in chosen]
     if nearest and unmeasured:
         execution.execute(book, nearest, only=unmeasured)
+    if not execution.stale_notebooks(book, chosen):
+        return execution.chapters(book)
     if book.root == places.ROOT:
         _prepare(chosen)
     with Refreshing(book) as pages:

@@ -374,6 +374,8 @@ def test_what_cannot_be_is_grey_and_says_why(tab: Page) -> None:
     assert not tab.is_checked("#explorer-parts-injected")
 
 
+@pytest.mark.nightly
+@pytest.mark.breadth
 def test_every_combination_shows_its_own_run(tab: Page, shown) -> None:
     tab.click(".ex-all")
     for each in shown:

@@ -2,7 +2,8 @@
 
 import here
 import pytest
-from trust_runs import CURE, NEWEST, PRELOADED, every_release, nightly, run
+from here import BREADTH
+from trust_runs import CURE, NEWEST, PRELOADED, every_release, run
 
 from casebook.stacks import installers
 
@@ -75,7 +76,7 @@ def test_with_the_newest_releases_and_prereleases_of_requests_and_urllib3(world,
     [
         # What the cure does there, test_shared_context_inside.py says with fewer cells.
         pytest.param("stage-2-injected-today", marks=pytest.mark.slow),
-        pytest.param("stage-2-py37", marks=nightly),
+        pytest.param("stage-2-py37", marks=BREADTH),
     ],
 )
 def test_under_pyopenssl_too(world, cure, stack):

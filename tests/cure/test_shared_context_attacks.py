@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from trust_runs import SCRIPTS, nightly, with_releases
+from here import BREADTH
+from trust_runs import SCRIPTS, with_releases
 
 ATTACKS = re.findall(
     r"^def (an?_\w+|one_\w+)\(\):", (SCRIPTS / "trust_attacks.py").read_text(), re.M
@@ -12,7 +13,7 @@ ATTACKS = re.findall(
 RELEASES = [
     pytest.param("2.34.0", "2.6.3", marks=pytest.mark.slow),
     *(
-        pytest.param(*pair, marks=nightly)
+        pytest.param(*pair, marks=BREADTH)
         for pair in (
             ("2.34.2", "2.8.0"), ("2.33.1", "2.7.0"), ("2.32.5", "2.5.0"), ("2.31.0", "2.2.3"),
             ("2.30.0", "2.0.7"), ("2.28.2", "1.26.20"), ("2.24.0", "1.25.11"), ("2.21.0", "1.24.3"),

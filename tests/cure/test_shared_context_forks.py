@@ -2,11 +2,12 @@
 
 import here
 import pytest
-from trust_runs import NEWEST, nightly
+from here import BREADTH
+from trust_runs import NEWEST
 
 from casebook.cases.fetching import trust
 
-pytestmark = nightly
+pytestmark = BREADTH
 
 #: A parent with the cure whose children each ask once, with what they got of its contexts or not.
 PARENT = """

@@ -9,8 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from here import python_in, run
-from trust_runs import nightly
+from here import BREADTH, python_in, run
 
 from casebook import places, stacks
 from casebook.stacks import installers
@@ -73,7 +72,7 @@ def sdist(release: str) -> Path:
 @pytest.mark.nightly  # another program's whole suite
 @pytest.mark.breadth
 @pytest.mark.parametrize(
-    "release", [NEWEST, *(pytest.param(release, marks=nightly) for release in BEFORE)]
+    "release", [NEWEST, *(pytest.param(release, marks=BREADTH) for release in BEFORE)]
 )
 def test_requests_own_tests_come_out_alike(release, tmp_path, cure):
     packages = []

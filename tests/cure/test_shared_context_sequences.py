@@ -9,16 +9,17 @@ import sys
 
 import here
 import pytest
-from trust_runs import CURE, SCRIPTS, installed, nightly
+from here import BREADTH
+from trust_runs import CURE, SCRIPTS, installed
 
 
 @pytest.mark.parametrize(
     ("of_requests", "of_urllib3", "examples"),
     [
         ("2.34.2", "2.8.0", 25),
-        pytest.param("2.33.1", "2.6.3", 25, marks=nightly),
+        pytest.param("2.33.1", "2.6.3", 25, marks=BREADTH),
         *(
-            pytest.param(*pair, 300, marks=nightly)
+            pytest.param(*pair, 300, marks=BREADTH)
             for pair in (
                 ("2.34.2", "2.8.0"), ("2.34.1", "2.7.0"), ("2.33.1", "2.5.0"),
                 ("2.32.5", "2.2.3"), ("2.31.0", "2.0.7"), ("2.32.5", "1.26.20"),

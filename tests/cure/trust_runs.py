@@ -13,11 +13,6 @@ from casebook import places
 from casebook.cases.reference_run import TIME_MACHINE
 from casebook.stacks import installers
 
-#: The mark of what is only breadth: for make test-nightly, or any run with CASEBOOK_NIGHTLY=1.
-nightly = [pytest.mark.nightly, pytest.mark.breadth]
-if os.environ.get("CASEBOOK_NIGHTLY") == "1":
-    nightly = []
-
 #: The releases that load when they are imported.
 PRELOADED = ("requests-2.32.2-today", "requests-2.32.4-today")
 OLDEST, *_, NEWEST = TIME_MACHINE
@@ -25,7 +20,7 @@ OLDEST, *_, NEWEST = TIME_MACHINE
 
 def marks(is_typical: bool, is_in_ci: bool) -> object:
     """How often one of many like it is run: in every run, in `make test-all`, or by night."""
-    return () if is_typical else pytest.mark.slow if is_in_ci else nightly
+    return () if is_typical else pytest.mark.slow if is_in_ci else here.BREADTH
 
 
 def releases(but=(), typical=(OLDEST, PRELOADED[-1], NEWEST)):

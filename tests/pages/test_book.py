@@ -290,6 +290,8 @@ def test_the_foot_of_a_published_page_names_the_machine(monkeypatch: pytest.Monk
     origin_notes.own_machine.cache_clear()
 
 
+@pytest.mark.nightly
+@pytest.mark.breadth
 def test_the_story_is_measured_and_the_laboratory_is_shown_from_a_file(scratch: Book) -> None:
     one, two = scratch.notebooks()
     (scratch.root / "book" / "story.txt").write_text("# What is told.\none\n")

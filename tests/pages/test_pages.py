@@ -17,7 +17,7 @@ import pytest
 import yaml
 from article import Article
 from coloraide import Color
-from here import Quiet, serving
+from here import BREADTH, Quiet, serving
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page
 
@@ -196,9 +196,16 @@ def test_no_cell_lacks_an_answer(site: Path) -> None:
         assert execution.not_in_file(nbformat.read(path, as_version=4)) == [], path.stem
 
 
+#: Each width and each theme once, with axe; the two other pairs are for the night.
+LOOKS = [
+    (WIDE, "light"),
+    (PHONE, "dark"),
+    *(pytest.param(*look, marks=BREADTH) for look in [(WIDE, "dark"), (PHONE, "light")]),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [WIDE, PHONE])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
 def test_every_page(site: Path, address: str, browser: Browser, width: int, theme: str) -> None:
     """No page scrolls sideways, reports an error, fetches anything elsewhere or has an axe finding.
 
@@ -211,8 +218,7 @@ def test_every_page(site: Path, address: str, browser: Browser, width: int, them
             continue
         tab.goto(address + name, wait_until="load")
         seen = too_wide(tab)
-        # Both widths and both themes, each once. SnakeViz's pages are its own, with long tables
-        # that axe would take minutes for.
+        # SnakeViz's pages are its own, with long tables that axe would take minutes for.
         if (width == WIDE) == (theme == "light") and not name.startswith("profiles/"):
             seen += inaccessible(tab)
         if width == PHONE:
@@ -355,7 +361,8 @@ def test_diagrams_as_images_follow_the_theme(theme: str, tab: Page, tmp_path: Pa
         assert_drawn(image, theme)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.breadth
 def test_diagrams_follow_the_switch_also_in_a_folder(site: Path, tab: Page) -> None:
     """In both themes, one chapter wide and the next on a phone."""
     for number, (path, page) in enumerate(chapters_of(site)):
@@ -393,7 +400,8 @@ def test_marks_and_folds_work_from_a_folder(site: Path, tab: Page) -> None:
     """A fold opens for whoever comes to what is in it.
 
     A mark leads to its row of the ledger, and that leads back: from a claim and from a published
-    row, since all marks are made alike (and all links are looked at when the book is built).
+    row, since all marks are made alike (and all links are looked at when the book is built). So it
+    ends with the chapter in which both were followed.
     """
     followed = set()
     for _, page in chapters_of(site):
@@ -417,6 +425,8 @@ def test_marks_and_folds_work_from_a_folder(site: Path, tab: Page) -> None:
         row.get_by_role("link").last.click()
         tab.wait_for_url(f"{page.as_uri()}#{name}")
         assert tab.locator(f"#{name}").is_visible()
+        if followed == {"claim", "published"}:
+            break
     assert followed == {"claim", "published"}
 
 
@@ -540,7 +550,8 @@ def test_paper_is_light_and_has_nothing_to_click(site: Path, tab: Page) -> None:
     tab.wait_for_function(f"{ground} === '{dark}'")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.breadth
 def test_paper_cuts_nothing_off_and_leaves_no_page_empty(site: Path, browser: Browser) -> None:
     tab = browser.new_page(viewport=SHEET)
     found = []
@@ -699,7 +710,8 @@ TURNED = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.breadth
 def test_no_page_of_the_book_states_what_its_own_finding_denies(
     site: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:

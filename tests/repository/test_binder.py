@@ -267,6 +267,8 @@ def test_old_pythons_come_by_their_list_and_the_environments_of_chapters_are_mad
     assert not (image.home / ".cache").exists()
 
 
+@pytest.mark.nightly
+@pytest.mark.breadth
 @needs("bash")
 @needs("timeout")
 def test_a_python_and_an_environment_that_cannot_be_had_are_named_and_the_image_is_made(

@@ -2,6 +2,7 @@
 
 import contextlib
 import http.server
+import os
 import shutil
 import ssl
 import subprocess
@@ -16,6 +17,11 @@ from casebook import places, stacks
 from casebook.cases.certificates.hosts import Server
 from casebook.errors import MissingInterpreter
 from casebook.stacks import environments
+
+#: The marks of what is only breadth: for make test-nightly, or any run with CASEBOOK_NIGHTLY=1.
+BREADTH = [pytest.mark.nightly, pytest.mark.breadth]
+if os.environ.get("CASEBOOK_NIGHTLY") == "1":
+    BREADTH = []
 
 
 def environment(name: str) -> environments.Environment:

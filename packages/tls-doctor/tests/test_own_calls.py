@@ -103,3 +103,23 @@ def test_a_password_that_is_set_on_a_context_is_not_repeated(tmp_path):
     program.write_text('c = make()\nc.load_cert_chain("a.pem", password="hunter2")\n')
     settings = own_calls.settings_after(f"{program}:1")
     assert settings == '; context.load_cert_chain("a.pem", password="...")'
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["sync.py", "--password", "hunter2", "all"], "sync.py --password ... all"),
+        (["sync.py", "--api-key=abc", "--retries=3"], "sync.py --api-key=... --retries=3"),
+        (["sync.py", "Authorization: Bearer abc"], "sync.py Authorization: ..."),
+        (["sync.py", "DB_PASSWORD=hunter2"], "sync.py DB_PASSWORD=..."),
+        (["sync.py", "ghp_16C7e42F292c6912E7"], "sync.py ..."),
+        (["sync.py", "amqps://me:hunter2@broker:5671/"], "sync.py amqps://me:...@broker:5671/"),
+        (["sync.py", "--token", "--verbose"], "sync.py --token --verbose"),
+        # What a command needs to be typed again.
+        (["-m", "monkeys", "--monkey-patch", "gevent", "--keyfile", "a.pem"], None),
+        (["sync.py", "https://example.org:8443/?n=1", "data/2026-11-28.csv", "pass"], None),
+        (["manage.py", "synchronize_everything_now", "--passive", "x", "host:8443"], None),
+    ],
+)
+def test_a_report_repeats_no_secret_of_the_command(words, shown):
+    assert own_calls.command_without_secrets(words) == (shown or " ".join(words))

@@ -12,6 +12,7 @@ import time
 from .basis import OWN_FILE, PY2, REPEATED, DoctorError, clock
 from .examination import Examination, examine_end
 from .left_behind import is_library
+from .own_calls import command_without_secrets
 from .own_server import start_server, stop_server
 from .probes import Probes
 from .processes import spawn_self
@@ -209,7 +210,7 @@ def read_events(path):
 def examination_of(events, options, status, reason):
     """Return the Examination of a run that has ended with a status, or for a reason."""
     examination = Examination(
-        program=" ".join([options["program"]] + options["arguments"]),
+        program=command_without_secrets([options["program"]] + options["arguments"]),
         http={"url": None, "offers": None, "clients": [], "requests": 0},
     )
     by_kind = {}
