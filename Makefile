@@ -36,9 +36,11 @@ BIN := .venv/bin
 INSTALLERS := $(BIN)/python -m casebook.stacks.installers
 BOOK := .venv/book.stamp
 TESTS := .venv/tests.stamp
-# Two at a time, each file by one: what its tests share is made once. At the end, what is slow.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+# Several at a time, each file by one: what its tests share is made once. At the end, what is slow.
+PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder \
 	--durations 15 --durations-min 2
+# What is slow waits more than it computes.
+ALL_TESTS := $(PYTEST) -n 4 -m "not nightly"
 # A shell may forbid Python to keep what it has compiled. Here hundreds of processes would compile
 # the same packages, each for seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -54,16 +56,16 @@ fresh: $(BOOK)
 	@$(BIN)/python -m casebook book --fresh $(if $(STRICT),--strict) $(if $(ALL),--all)
 
 test: $(TESTS)
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) -n 2 $(ARGS)
 
 # What each took says which are slow: tests/support/slow.py.
 test-all: $(TESTS)
-	@$(PYTEST) -m "not nightly" --junitxml _build/tests.xml $(ARGS)
+	@$(ALL_TESTS) --junitxml _build/tests.xml $(ARGS)
 
 # What test-all has; every release, two at a time, which only counts; and then one after the other
 # what builds real sizes or compares clocks. pytest says 5 where ARGS select nothing.
 test-nightly: $(TESTS)
-	@$(PYTEST) -m "not nightly" $(ARGS); all=$$?; \
+	@$(ALL_TESTS) $(ARGS); all=$$?; \
 	$(BIN)/python -m pytest -n 2 -m breadth $(ARGS); breadth=$$?; \
 	$(BIN)/python -m pytest -n 0 -m "nightly and not breadth" $(ARGS); sizes=$$?; \
 	[ $$all$$breadth$$sizes != 555 ] || exit 5; \

@@ -7,6 +7,7 @@ import shutil
 import signal
 import ssl
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -42,21 +43,23 @@ QUIET = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 
-#: How files begin of which a single one takes minutes: they go first, so that the workers end
-#: together.
-LONG = (
-    "test_shared_context", "test_book.py", "test_pages", "test_machine_book", "test_lab",
-    "test_resting", "test_doctor", "test_server",
-)  # fmt: skip
-
 
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    names = {name for name, _ in slow.read()}
+    """Mark what is slow, and begin with the files that take longest: the workers end together."""
+    seconds = dict(slow.read())
+    files: Counter[str] = Counter()
+    for name, took_s in seconds.items():
+        files[file_of(name)] += took_s
     for item in items:
-        if {item.nodeid, *map(slow.name_of, fixtures_of(item))} & names:
+        if {item.nodeid, *map(slow.name_of, fixtures_of(item))} & seconds.keys():
             item.add_marker("slow")
-    items.sort(key=lambda item: not item.path.name.startswith(LONG))
+    items.sort(key=lambda item: -files[file_of(item.nodeid)])
+
+
+def file_of(name: str) -> str:
+    """Return the file of a test or a fixture, "tests/room/test_x.py"."""
+    return name.partition("::")[0]
 
 
 def fixtures_of(item: pytest.Item) -> list[pytest.FixtureDef]:

@@ -44,6 +44,16 @@
     return found;
   }
 
+  /* What is folded once more in a cell of a solution that is open. */
+  const openParts = (node) => node.querySelectorAll("details").forEach((part) => (part.open = true));
+  /* On a busy machine JupyterLab draws a cell, closed, after its solution was opened. */
+  const drawn = new MutationObserver((changes) => {
+    for (const { target } of changes) {
+      const node = target.closest(".cb-open");
+      if (node) openParts(node);
+    }
+  });
+
   function fold(cells, bar, open) {
     bar.textContent = open ? "▾ Solution" : "▸ Solution: try it first, then open it here";
     bar.setAttribute("aria-expanded", String(open));
@@ -53,7 +63,9 @@
       cell.node.classList.toggle("cb-gate", MARK.test(source(cell)));
       cell.node.classList.toggle("cb-start", place === 0);
       cell.node.classList.toggle("cb-end", place > 0 && place === cells.length - 1);
-      if (open) cell.node.querySelectorAll("details").forEach((part) => (part.open = true));
+      cell.node.classList.toggle("cb-open", open);
+      if (open) openParts(cell.node);
+      drawn.observe(cell.node, { childList: true, subtree: true });
       if (open && cell.model.type === "code") cell.inputHidden = cell.outputHidden = false;
     });
   }
