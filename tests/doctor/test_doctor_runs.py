@@ -636,6 +636,13 @@ def test_every_way_to_start_a_program(site, package):
         assert "['a', '--b']" in done.stderr, command
 
 
+def test_a_report_repeats_no_secret_of_the_command(site, tmp_path):
+    (tmp_path / "program.py").write_text("import sys; print(sys.argv[1:])\n")
+    report, done = doctor(site, tmp_path, "--", "program.py", "--token", "hunter2")
+    assert report["program"] == "program.py --token ..."
+    assert done.stderr.startswith("['--token', 'hunter2']")  # the program's own words
+
+
 ODD = {
     "its own name": "assert __name__ == '__main__' and sys.modules['__main__'].work is work",
     "its exit status": "import atexit; atexit.register(print, 'at the end'); sys.exit('ended so')",
