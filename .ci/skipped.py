@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 #: What a machine may lack, as the tests say it.
 MAY_LACK = (
     r"(h2load|curl|go-httpbin) is not installed",
-    r"(actionlint|bash|git|timeout|curl|cc|valgrind|go|strace|npm|unshare) is not on the PATH",
+    r"(actionlint|bash|git|gzip|timeout|curl|cc|valgrind|go|strace|npm|unshare) is not on the PATH",
     r"no Chromium here",
     r"a stack needs Python (2\.7|3\.7), which is not on the PATH",
     r"no Python (2\.7|3\.7|2\.7 and 3\.7) here|\S+ needs a Python that is not on this machine",

@@ -71,6 +71,7 @@ def test_what_is_not_ready_says_why(tmp_path, monkeypatch):
     assert line == "01_own: not ready. environment stage-1-today cannot be made: no network"
 
 
+@needs("gzip")
 def test_the_archive_for_laptops_has_this_folder_and_the_pythons_at_their_places(
     tmp_path, monkeypatch
 ):
