@@ -330,6 +330,10 @@ def times(number):
 # ----------------------------------------------------------------------------------- the processes
 
 
+#: What a program that is asked to end is given for it; and each process that it has left.
+ENDS_WITHIN_S, LEFT_ENDS_WITHIN_S = 5, 2
+
+
 def spawn_self(*arguments, **streams):
     """Start this file again as a process of its own, with the options of this Python.
 
@@ -362,14 +366,141 @@ def check_start():
 
 
 def end_group(group):
-    """End all that a process group still runs; of a negative number, that one process."""
+    """End all that a process group still runs."""
     try:
-        if group and group < 0:
-            os.kill(-group, signal.SIGTERM)
-        elif group and hasattr(os, "killpg"):
+        if group and hasattr(os, "killpg"):
             os.killpg(group, signal.SIGKILL)
     except OSError:
         pass
+
+
+class Offspring(object):
+    """Ends with a program what it has started, where the doctor is what ends the program.
+
+    That is its children, theirs, and so on, as far as somebody has looked while their parents were
+    there, and what has counted beside them. A process with a session of its own (a daemon, or what
+    start_new_session= starts) has been handed over: it goes on after its program without the
+    doctor, and here. So does whatever is left by a program that comes to its end by itself.
+    """
+
+    def __init__(self, pid):
+        self.pid, self.found, self.sessions = pid, {}, set()
+        self.born = self.look().get(pid, (None, None))[1]
+
+    def look(self):
+        """Find what the program has started by now; return what runs, as `running_processes`."""
+        running = running_processes()
+        if self.pid in running:
+            self.sessions.add(session_of(self.pid))
+        generation = set([self.pid]) | set(self.left(running))
+        family = set()
+        while generation:
+            family |= generation
+            children = set(pid for pid in running if running[pid][0] in generation)
+            generation = children - family
+        self.add(family - set([self.pid]), running)
+        return running
+
+    def add(self, pids, running):
+        """Take processes for the program's, unless they have a session of their own."""
+        for pid in pids:
+            if pid in running and session_of(pid) in self.sessions:
+                self.found.setdefault(pid, running[pid][1])
+
+    def left(self, running):
+        """Return which of those that were found run still."""
+        return [pid for pid in self.found if running.get(pid, ())[1:] == (self.found[pid],)]
+
+    def end(self, counted=()):
+        """End what is left of it: it is asked to, and killed if it has not gone soon.
+
+        counted: processes of which somebody knows that they are the program's.
+        """
+        running = self.look()
+        if not running:  # nobody tells what runs here
+            send_all(counted, signal.SIGTERM)
+        self.add(counted, running)
+        left, deadline = self.left(running), clock() + LEFT_ENDS_WITHIN_S
+        send_all(left, signal.SIGTERM)
+        while left and clock() < deadline:
+            time.sleep(0.02)
+            left = self.left(running_processes())
+        send_all(left, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+    def end_with_program(self):
+        """End the program first, where nobody is there any more who would."""
+        if not running_processes():
+            send_all([self.pid], signal.SIGTERM)
+            return
+        for name, seconds in (("SIGTERM", ENDS_WITHIN_S), ("SIGKILL", LEFT_ENDS_WITHIN_S)):
+            deadline = clock() + seconds
+            if self.runs():
+                send_all([self.pid], getattr(signal, name))
+            while self.runs() and clock() < deadline:
+                time.sleep(0.02)
+        self.end()
+
+    def runs(self):
+        """Look, and return whether the program runs still."""
+        return self.look().get(self.pid, ())[1:] == (self.born,)
+
+
+def send_all(pids, number):
+    """Send a signal to processes; one may have ended."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except OSError:
+            pass
+
+
+def session_of(pid):
+    """Return the session of a process; None if there is none, or if it has ended."""
+    try:
+        return os.getsid(pid)
+    except (AttributeError, OSError):  # another system
+        return None
+
+
+def running_processes():
+    """Return {number of a process that runs: (its parent's, when it began)}; empty if nobody tells.
+
+    When it began tells it from a later one of the same number.
+    """
+    running = {}
+    try:
+        names = [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        names = []
+    for name in names:
+        try:
+            with open("/proc/%s/stat" % name, "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except EnvironmentError:  # it has ended meanwhile
+            continue
+        if len(fields) > 19 and fields[0] not in (b"Z", b"X"):
+            running[int(name)] = int(fields[1]), fields[19]
+    return running or processes_of_ps()
+
+
+def processes_of_ps():
+    """Return what `running_processes` tells, where ps has to be asked (macOS)."""
+    import subprocess
+
+    if not hasattr(os, "getsid"):
+        return {}
+    running = {}
+    try:
+        command = ["ps", "-A", "-o", "pid=,ppid=,stat=,lstart="]
+        asked = subprocess.Popen(command, stdout=subprocess.PIPE, close_fds=True)
+        lines = asked.communicate()[0].splitlines()
+    except EnvironmentError:
+        lines = []
+    for line in lines:
+        fields = line.split()
+        if len(fields) > 3 and not fields[2].startswith(b"Z"):
+            running[int(fields[0])] = int(fields[1]), b" ".join(fields[3:])
+    return running
 
 
 # --------------------------------------------------------------------------- the server of its own
@@ -420,7 +551,8 @@ def serve():
     """Run a TLS server and a plain one, until standard input ends: then everything of it is gone.
 
     Says {"https": port, "http": port, "ca": path} on standard output. A number on a line of
-    standard input is the process group of the examined program, which goes with it.
+    standard input is the process group of the examined program, which goes with it; a negative
+    one is the program's own process, which goes with what it has started (`Offspring`).
     """
     import shutil
     import socket
@@ -435,7 +567,7 @@ def serve():
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        folder, group = tempfile.mkdtemp(prefix="doctor-"), None
+        folder, group, offspring = tempfile.mkdtemp(prefix="doctor-"), None, None
     except EnvironmentError as error:
         text = "there is no folder for temporary files (%s): name one, as TMPDIR=/a/folder"
         print(json.dumps({"trouble": text % describe(error)}))
@@ -457,9 +589,13 @@ def serve():
         sys.stdout.flush()
         for line in iter(sys.stdin.readline, ""):
             group = int(line)
+            offspring = Offspring(-group) if group < 0 else None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        end_group(group)
+        if offspring is not None:
+            offspring.end_with_program()
+        else:
+            end_group(group)
     os._exit(0)  # the threads that serve would be sorry to see their modules go
 
 
@@ -7080,9 +7216,9 @@ MOST_EVENTS = 400000
 UNCOUNTED_FROM_HERE = "after %d events nothing more was counted" % MOST_EVENTS
 #: Events without which there is nothing to tell of a program that was interrupted.
 TELLS = ("begin", "load", "silence", "failed", "unreached", "own tls")
-#: What a program that is asked to end is given for it; by Ctrl-C, which a server takes as a request
-#: to finish what it does, it is given longer.
-ENDS_WITHIN_S, ENDS_AFTER_INT_WITHIN_S = 5, 30
+#: What a program is given that is asked to end by Ctrl-C, which a server takes as a request to
+#: finish what it does: longer than by other signals.
+ENDS_AFTER_INT_WITHIN_S = 30
 #: The modules that the doctor has imported before the program: one of that name beside the program
 #: is meant by its imports, as it would be without the doctor.
 OWN_IMPORTS = (
@@ -7118,7 +7254,7 @@ def run_apart(options):
     What it prints goes to standard error: standard output is the report's.
     """
     server, address = start_server()
-    folder, program = address["folder"], None
+    folder, program, offspring = address["folder"], None, None
     signals, handlers = catch_signals()  # before there is a program that could be left behind
     events = os.path.join(folder, "events")
     try:
@@ -7130,11 +7266,12 @@ def run_apart(options):
         program = spawn_self("--child-run", path, environ=environ, stdout=2)
         server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
-        reason, number = wait_for(program, options["patience"], signals)
+        offspring = Offspring(program.pid)
+        reason, number = wait_for(program, options["patience"], signals, offspring)
         restore_signals(handlers)
         last = read_events(events)
-        if reason:
-            end_those(set(event["pid"] for event in last) - set([program.pid]))
+        if reason:  # they write at their end, into a folder that goes next
+            offspring.end(set(event["pid"] for event in last) - set([program.pid]))
         if number and not any(event["is"] in TELLS for event in last):
             raise DoctorError(INTERRUPTED, 128 + number)
         examination = examination_of(last, options, program.returncode, reason)
@@ -7146,8 +7283,11 @@ def run_apart(options):
     finally:
         restore_signals(handlers)
         if program is not None and program.poll() is None:
+            offspring = offspring or Offspring(program.pid)
+            offspring.look()
             program.kill()
             program.wait()
+            offspring.end()
         stop_server(server)
         import shutil
 
@@ -7173,27 +7313,6 @@ def in_children(folder, events, changes):
 INTERRUPTED = "interrupted before a TLS connection was made; nothing is left running"
 
 
-def end_those(pids):
-    """End the processes that a program has left, which was not let come to its end."""
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGTERM)
-        except OSError:
-            pass
-    deadline = clock() + 2  # they write at their end, into a folder that goes next
-    while hasattr(os, "killpg") and any(map(is_there, pids)) and clock() < deadline:
-        time.sleep(0.02)
-
-
-def is_there(pid):
-    """Check whether a process has not ended."""
-    try:
-        os.kill(pid, 0)
-        return True
-    except OSError:
-        return False
-
-
 def catch_signals():
     """Note the signals that would end the doctor.
 
@@ -7217,28 +7336,30 @@ def restore_signals(handlers):
         signal.signal(number, handler)
 
 
-def wait_for(program, patience, signals):
+def wait_for(program, patience, signals, offspring):
     """Wait until the program has ended; return (why before its time, the signal's number).
 
     None for either if there is none. A signal that would end the doctor ends the program; a
-    second one ends it at once. signals: see `catch_signals`.
+    second one ends it at once. signals: see `catch_signals`. offspring: what looks, before it ends
+    what it has started.
     """
     limit = clock() + patience if patience else None
     reason, kill_at, passed = None, None, 0
     while program.poll() is None:
         for number in signals[passed:]:
             passed += 1
+            offspring.look()
             if number != signal.SIGINT or not os.isatty(0):  # the terminal has told both of us
                 program.send_signal(number)
         if signals:
             by_key = signals[0] == signal.SIGINT
             kill_at = kill_at or clock() + (ENDS_AFTER_INT_WITHIN_S if by_key else ENDS_WITHIN_S)
-            if len(signals) > 1:
-                program.kill()
         if limit and clock() > limit and kill_at is None:
             reason, kill_at = "ended after %d s, as --patience says" % patience, limit + 2
+            offspring.look()
             program.terminate()
-        if kill_at and clock() > kill_at:
+        if kill_at and (clock() > kill_at or len(signals) > 1):
+            offspring.look()
             program.kill()
         time.sleep(0.01)
     return "interrupted" if signals else reason, int(signals[0]) if signals else None
@@ -7318,9 +7439,12 @@ def writer(path):
             is_same = (state.st_dev, state.st_ino) == output["identity"]
         except OSError:
             is_same = False
-        if not is_same:
-            opened()
-        names["write"](output["handle"], (json.dumps(event) + "\n").encode("utf-8"))
+        try:
+            if not is_same:
+                opened()
+            names["write"](output["handle"], (json.dumps(event) + "\n").encode("utf-8"))
+        except OSError:  # a daemon goes on when the doctor has ended, and its folder is gone
+            pass
 
     opened()
     return write

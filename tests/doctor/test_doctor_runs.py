@@ -1117,6 +1117,66 @@ def test_a_signal_to_its_whole_group_leaves_nothing_and_loses_no_count(number, s
     assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py"]
 
 
+STAYS = """
+import signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)  # so that it has to be killed, and so have its own
+STAY = [sys.executable, "-S", "-c", "import time; time.sleep(99)"]
+child = subprocess.Popen(STAY)
+parent = subprocess.Popen(["sh", "-c", 'sleep 99 & echo "pids $!" >&2; wait'])
+daemon = subprocess.Popen(STAY, preexec_fn=os.setsid)
+time.sleep(0.3)
+sys.stderr.write("pids %d\\npids %d\\npids %d\\n" % (child.pid, parent.pid, daemon.pid))
+sys.stderr.flush()
+while True: time.sleep(9)
+"""
+
+
+def runs(pid: int) -> bool:
+    """Whether a process has not ended; of one that nobody has fetched, a zombie, it has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("version", ["3", "2.7"])
+def test_what_a_program_has_started_ends_with_it_but_not_a_daemon(version, number, tmp_path):
+    """Also where the program is killed, or the doctor is: then nobody else is there who would."""
+    python = sys.executable if version == "3" else environment("stage-1-py27").python
+    (tmp_path / "program.py").write_text("import os\n" + STAYS)
+    environ = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)}
+    command = [python, places.DOCTOR, "run", "--json", "--", "program.py"]
+    doctor = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environ,
+        cwd=tmp_path,
+        text=True,
+    )
+    pids: list[int] = []
+    while len(pids) < 4:
+        line = doctor.stderr.readline()
+        assert line, doctor.wait()
+        pids += [int(line.split()[1])] if line.startswith("pids") else []
+    *own, daemon = pids
+    try:
+        assert all(map(runs, pids))
+        doctor.send_signal(number)
+        if number == signal.SIGTERM:
+            time.sleep(0.2)
+            doctor.send_signal(number)  # who asks twice does not wait
+        doctor.wait(60)
+        doctor.stdout.close()
+        doctor.stderr.close()
+        assert here.eventually(lambda: not any(map(runs, own)), 30)
+        assert runs(daemon)
+    finally:
+        for pid in filter(runs, pids):
+            os.kill(pid, signal.SIGKILL)
+
+
 @pytest.mark.parametrize("command", [["no_such_program"], ["ls"], ["no such thing"]])
 def test_what_cannot_be_run_is_told_in_a_sentence(command, site, tmp_path):
     report, done = doctor(site, tmp_path, "--", *command)

@@ -1,10 +1,25 @@
 """Small parts of the doctor, on values that are written down: clocks, looks, words, changes."""
 
 import os
+import shutil
+import subprocess
 import types
+from pathlib import Path
 
+import here
 import pytest
-from tls_doctor import advice, attaching, clients, heartbeat, loads, report, rerun, which_http
+from tls_doctor import (
+    advice,
+    attaching,
+    clients,
+    heartbeat,
+    loads,
+    processes,
+    report,
+    rerun,
+    running,
+    which_http,
+)
 from tls_doctor.basis import ITS_OWN
 
 # ------------------------------------------------------------------------------------- the clocks
@@ -211,3 +226,66 @@ def test_what_a_client_loaded_is_added_up_over_all_that_called_it():
     rows = [{"client": name, "loads": number, "needed": needed} for name, number, needed in rows]
     totals = rerun.by_client({"counts": {"clients": rows}})
     assert totals == {"httpx": (8, 3), ITS_OWN: (5, 1)}
+
+
+# ---------------------------------------------------------------------------------- the processes
+
+
+@here.needs("ps")
+@pytest.mark.parametrize("name", ["running_processes", "processes_of_ps"])
+def test_what_runs_is_told_with_its_parent_and_when_it_began(name):
+    running = getattr(processes, name)
+    first = running()[os.getpid()]
+    child = subprocess.Popen(["sleep", "99"])
+    try:
+        parent, born = running()[child.pid]
+        assert first[0] == os.getppid() and parent == os.getpid() and born
+        assert running()[os.getpid()] == first
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert child.pid not in running()  # it has ended, and nobody has fetched it
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_later_process_of_the_same_number_is_another(monkeypatch):
+    running = {10: (1, "a"), 11: (10, "b"), 12: (11, "c")}
+    monkeypatch.setattr(processes, "running_processes", lambda: dict(running))
+    monkeypatch.setattr(processes, "session_of", lambda pid: 7)
+    offspring, sent = processes.Offspring(10), []
+
+    def send_all(pids, number):
+        sent.extend(pids)
+        for pid in pids:
+            running.pop(pid, None)
+
+    monkeypatch.setattr(processes, "send_all", send_all)
+    assert sorted(offspring.found) == [11, 12]
+    running.update({10: (1, "z"), 11: (1, "y"), 12: (1, "c"), 13: (12, "d")})
+    offspring.end()
+    assert sent == [12, 13] and not offspring.runs()
+
+
+def test_a_daemon_goes_on_when_the_doctor_has_ended(tmp_path):
+    """It has closed all its files, as daemons do, and the doctor's folder is gone."""
+    events = tmp_path / "doctor" / "events"
+    events.parent.mkdir()
+    write = running.writer(str(events))
+    write({"is": "begin"})
+    [handle] = [int(each.name) for each in Path("/proc/self/fd").iterdir() if is_at(each, events)]
+    os.close(handle)
+    write({"is": "end"})
+    assert [each["is"] for each in running.read_events(str(events))] == ["begin", "end"]
+    [handle] = [int(each.name) for each in Path("/proc/self/fd").iterdir() if is_at(each, events)]
+    os.close(handle)
+    shutil.rmtree(events.parent)
+    write({"is": "begin"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def is_at(link: Path, path: Path) -> bool:
+    try:
+        return os.readlink(link) == str(path)
+    except OSError:
+        return False

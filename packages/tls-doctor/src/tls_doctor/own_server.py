@@ -10,7 +10,7 @@ import time
 
 from .basis import CERTIFICATE, HOST, KEY, PY2, DoctorError
 from .left_behind import own_context
-from .processes import end_group, spawn_self
+from .processes import Offspring, end_group, spawn_self
 from .wording import describe
 
 
@@ -59,7 +59,8 @@ def serve():
     """Run a TLS server and a plain one, until standard input ends: then everything of it is gone.
 
     Says {"https": port, "http": port, "ca": path} on standard output. A number on a line of
-    standard input is the process group of the examined program, which goes with it.
+    standard input is the process group of the examined program, which goes with it; a negative
+    one is the program's own process, which goes with what it has started (`Offspring`).
     """
     import shutil
     import socket
@@ -74,7 +75,7 @@ def serve():
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        folder, group = tempfile.mkdtemp(prefix="doctor-"), None
+        folder, group, offspring = tempfile.mkdtemp(prefix="doctor-"), None, None
     except EnvironmentError as error:
         text = "there is no folder for temporary files (%s): name one, as TMPDIR=/a/folder"
         print(json.dumps({"trouble": text % describe(error)}))
@@ -96,9 +97,13 @@ def serve():
         sys.stdout.flush()
         for line in iter(sys.stdin.readline, ""):
             group = int(line)
+            offspring = Offspring(-group) if group < 0 else None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        end_group(group)
+        if offspring is not None:
+            offspring.end_with_program()
+        else:
+            end_group(group)
     os._exit(0)  # the threads that serve would be sorry to see their modules go
 
 

@@ -15,7 +15,7 @@ from .left_behind import is_library
 from .own_calls import command_without_secrets
 from .own_server import start_server, stop_server
 from .probes import Probes
-from .processes import spawn_self
+from .processes import ENDS_WITHIN_S, Offspring, spawn_self
 from .rerun import apply_first, to_apply
 from .state import process_ms
 from .tally import count_events
@@ -28,9 +28,9 @@ MOST_EVENTS = 400000
 UNCOUNTED_FROM_HERE = "after %d events nothing more was counted" % MOST_EVENTS
 #: Events without which there is nothing to tell of a program that was interrupted.
 TELLS = ("begin", "load", "silence", "failed", "unreached", "own tls")
-#: What a program that is asked to end is given for it; by Ctrl-C, which a server takes as a request
-#: to finish what it does, it is given longer.
-ENDS_WITHIN_S, ENDS_AFTER_INT_WITHIN_S = 5, 30
+#: What a program is given that is asked to end by Ctrl-C, which a server takes as a request to
+#: finish what it does: longer than by other signals.
+ENDS_AFTER_INT_WITHIN_S = 30
 #: The modules that the doctor has imported before the program: one of that name beside the program
 #: is meant by its imports, as it would be without the doctor.
 OWN_IMPORTS = (
@@ -66,7 +66,7 @@ def run_apart(options):
     What it prints goes to standard error: standard output is the report's.
     """
     server, address = start_server()
-    folder, program = address["folder"], None
+    folder, program, offspring = address["folder"], None, None
     signals, handlers = catch_signals()  # before there is a program that could be left behind
     events = os.path.join(folder, "events")
     try:
@@ -78,11 +78,12 @@ def run_apart(options):
         program = spawn_self("--child-run", path, environ=environ, stdout=2)
         server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
         server.stdin.flush()
-        reason, number = wait_for(program, options["patience"], signals)
+        offspring = Offspring(program.pid)
+        reason, number = wait_for(program, options["patience"], signals, offspring)
         restore_signals(handlers)
         last = read_events(events)
-        if reason:
-            end_those(set(event["pid"] for event in last) - set([program.pid]))
+        if reason:  # they write at their end, into a folder that goes next
+            offspring.end(set(event["pid"] for event in last) - set([program.pid]))
         if number and not any(event["is"] in TELLS for event in last):
             raise DoctorError(INTERRUPTED, 128 + number)
         examination = examination_of(last, options, program.returncode, reason)
@@ -94,8 +95,11 @@ def run_apart(options):
     finally:
         restore_signals(handlers)
         if program is not None and program.poll() is None:
+            offspring = offspring or Offspring(program.pid)
+            offspring.look()
             program.kill()
             program.wait()
+            offspring.end()
         stop_server(server)
         import shutil
 
@@ -121,27 +125,6 @@ def in_children(folder, events, changes):
 INTERRUPTED = "interrupted before a TLS connection was made; nothing is left running"
 
 
-def end_those(pids):
-    """End the processes that a program has left, which was not let come to its end."""
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGTERM)
-        except OSError:
-            pass
-    deadline = clock() + 2  # they write at their end, into a folder that goes next
-    while hasattr(os, "killpg") and any(map(is_there, pids)) and clock() < deadline:
-        time.sleep(0.02)
-
-
-def is_there(pid):
-    """Check whether a process has not ended."""
-    try:
-        os.kill(pid, 0)
-        return True
-    except OSError:
-        return False
-
-
 def catch_signals():
     """Note the signals that would end the doctor.
 
@@ -165,28 +148,30 @@ def restore_signals(handlers):
         signal.signal(number, handler)
 
 
-def wait_for(program, patience, signals):
+def wait_for(program, patience, signals, offspring):
     """Wait until the program has ended; return (why before its time, the signal's number).
 
     None for either if there is none. A signal that would end the doctor ends the program; a
-    second one ends it at once. signals: see `catch_signals`.
+    second one ends it at once. signals: see `catch_signals`. offspring: what looks, before it ends
+    what it has started.
     """
     limit = clock() + patience if patience else None
     reason, kill_at, passed = None, None, 0
     while program.poll() is None:
         for number in signals[passed:]:
             passed += 1
+            offspring.look()
             if number != signal.SIGINT or not os.isatty(0):  # the terminal has told both of us
                 program.send_signal(number)
         if signals:
             by_key = signals[0] == signal.SIGINT
             kill_at = kill_at or clock() + (ENDS_AFTER_INT_WITHIN_S if by_key else ENDS_WITHIN_S)
-            if len(signals) > 1:
-                program.kill()
         if limit and clock() > limit and kill_at is None:
             reason, kill_at = "ended after %d s, as --patience says" % patience, limit + 2
+            offspring.look()
             program.terminate()
-        if kill_at and clock() > kill_at:
+        if kill_at and (clock() > kill_at or len(signals) > 1):
+            offspring.look()
             program.kill()
         time.sleep(0.01)
     return "interrupted" if signals else reason, int(signals[0]) if signals else None
@@ -266,9 +251,12 @@ def writer(path):
             is_same = (state.st_dev, state.st_ino) == output["identity"]
         except OSError:
             is_same = False
-        if not is_same:
-            opened()
-        names["write"](output["handle"], (json.dumps(event) + "\n").encode("utf-8"))
+        try:
+            if not is_same:
+                opened()
+            names["write"](output["handle"], (json.dumps(event) + "\n").encode("utf-8"))
+        except OSError:  # a daemon goes on when the doctor has ended, and its folder is gone
+            pass
 
     opened()
     return write
