@@ -7439,12 +7439,9 @@ def writer(path):
             is_same = (state.st_dev, state.st_ino) == output["identity"]
         except OSError:
             is_same = False
-        try:
-            if not is_same:
-                opened()
-            names["write"](output["handle"], (json.dumps(event) + "\n").encode("utf-8"))
-        except OSError:  # a daemon goes on when the doctor has ended, and its folder is gone
-            pass
+        if not is_same:
+            opened()
+        names["write"](output["handle"], (json.dumps(event) + "\n").encode("utf-8"))
 
     opened()
     return write

@@ -1,10 +1,8 @@
 """Small parts of the doctor, on values that are written down: clocks, looks, words, changes."""
 
 import os
-import shutil
 import subprocess
 import types
-from pathlib import Path
 
 import here
 import pytest
@@ -17,7 +15,6 @@ from tls_doctor import (
     processes,
     report,
     rerun,
-    running,
     which_http,
 )
 from tls_doctor.basis import ITS_OWN
@@ -265,27 +262,3 @@ def test_a_later_process_of_the_same_number_is_another(monkeypatch):
     running.update({10: (1, "z"), 11: (1, "y"), 12: (1, "c"), 13: (12, "d")})
     offspring.end()
     assert sent == [12, 13] and not offspring.runs()
-
-
-def test_a_daemon_goes_on_when_the_doctor_has_ended(tmp_path):
-    """It has closed all its files, as daemons do, and the doctor's folder is gone."""
-    events = tmp_path / "doctor" / "events"
-    events.parent.mkdir()
-    write = running.writer(str(events))
-    write({"is": "begin"})
-    [handle] = [int(each.name) for each in Path("/proc/self/fd").iterdir() if is_at(each, events)]
-    os.close(handle)
-    write({"is": "end"})
-    assert [each["is"] for each in running.read_events(str(events))] == ["begin", "end"]
-    [handle] = [int(each.name) for each in Path("/proc/self/fd").iterdir() if is_at(each, events)]
-    os.close(handle)
-    shutil.rmtree(events.parent)
-    write({"is": "begin"})
-    assert list(tmp_path.iterdir()) == []
-
-
-def is_at(link: Path, path: Path) -> bool:
-    try:
-        return os.readlink(link) == str(path)
-    except OSError:
-        return False
