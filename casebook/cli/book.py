@@ -22,7 +22,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> None:
     """Build the book of this machine, or of a machine file."""
     from casebook import pages, places
-    from casebook.pages import program
+    from casebook.pages import program_report
 
     # SIGTERM leaves no kernel behind either, nor does an interrupt that a shell ignores for its
     # background jobs.
@@ -31,7 +31,7 @@ def run(options: Namespace) -> None:
     if options.machine and (options.strict or options.fresh or options.everything):
         excluded = "--strict, --fresh and --all"
         raise UsageError(f"--machine writes what was measured there: leave out {excluded}")
-    program.keep(places.ROOT, options.program)
+    program_report.keep(places.ROOT, options.program)
     file = machine.file_of(options.machine) if options.machine else None
     pages.build(
         strict=options.strict, fresh=options.fresh, file=file, everything=options.everything

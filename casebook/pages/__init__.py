@@ -13,9 +13,14 @@
    `resting` marks the sentences whose findings did not hold.
 """
 
+import sys
 from pathlib import Path
 
 from casebook import places
+
+# nbformat imports jsonschema, which compiles the grammars of this package for two seconds if it is
+# installed. Notebooks have no address that would be checked by them.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 
 def build(
@@ -27,6 +32,12 @@ def build(
 ) -> Path:
     """Bring the book under `root` up to date: see casebook.pages.building.build."""
     # Each chapter's kernel imports this room, and needs neither Sphinx nor what else builds.
+    from casebook.pages import contents, last_build
+
+    book = contents.Book(root)
+    if not (fresh or file) and (summary := last_build.summary(book, everything)):
+        last_build.tell(summary)
+        return book.html / "index.html"
     from casebook.pages import building
 
     return building.build(root, strict, fresh, file, everything)

@@ -13,7 +13,16 @@ from casebook.findings import published
 from casebook.laboratory import machine_files
 from casebook.laboratory.decisions import OTHERWISE, UNDECIDED
 from casebook.laboratory.progress import Progress
-from casebook.pages import execution, ledger, records, rendering, resting, statements, timing
+from casebook.pages import (
+    execution,
+    last_build,
+    ledger,
+    records,
+    rendering,
+    resting,
+    statements,
+    timing,
+)
 from casebook.pages.contents import Book, code_cells, read, tree
 from casebook.pages.refreshing import Refreshing
 from casebook.stacks import environments, pythons
@@ -49,6 +58,7 @@ def build(
     standard error.
     """
     book = Book(root)
+    last_build.forget(book)
     if file:
         return _write_from(book, file)
     _check_required()
@@ -63,15 +73,20 @@ def build(
     first_page, problems = rendering.render(book, chapters, collected)
     # Only now: the page of comparisons shows an author what is missing.
     problems = problems or _not_compared(book, collected)
+    holes = _holes(chapters)
     if strict:
-        problems = [*problems, *_holes(chapters)]
-    _summarise(book, collected, first_page)
+        problems = [*problems, *holes]
+    summary = _summary(book, collected, first_page)
+    last_build.tell(summary)
     if problems:
         raise BookFailed(
             "\n".join(problems) + "\nThe pages are there all the same. `make book` tries again "
             "what failed; `make fresh` measures all of it again."
         )
-    if strict and (lines := _otherwise(collected)):
+    lines = _otherwise(collected)
+    if not lines and not holes:
+        last_build.keep(book, everything, summary)
+    if strict and lines:
         raise FindingsOtherwise(
             f"{len(lines)} findings came out otherwise:\n" + "\n".join(lines) + "\n"
             "`make book STRICT=1` measures again what was counted; `make fresh STRICT=1`, all."
@@ -174,7 +189,7 @@ def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
     chapters = execution.execute(book, file)
     collected = records.collect(book, chapters, machine)
     first_page, problems = rendering.render(book, chapters, collected)
-    _summarise(book, collected, first_page)
+    last_build.tell(_summary(book, collected, first_page))
     if missing := sum(len(execution.not_in_file(chapter.notebook)) for chapter in chapters):
         print(f"cells that {file.name} has no answer to, and that say so: {missing}",
               file=sys.stderr, flush=True)  # fmt: skip
@@ -283,8 +298,8 @@ def _named_in(chosen: Collection[Path]) -> list[stacks.Stack]:
     return [stack for stack in stacks.of_chapters() if f'"{stack.name}"' in code]
 
 
-def _summarise(book: Book, collected: records.Records, first_page: Path) -> None:
-    """Print the last lines of a build: how findings came out, and where the others are.
+def _summary(book: Book, collected: records.Records, first_page: Path) -> str:
+    """Return the last lines of a build: how findings came out, and where the others are.
 
     The others are those that do not hold.
     """
@@ -304,4 +319,4 @@ def _summarise(book: Book, collected: records.Records, first_page: Path) -> None
             "(`python -m casebook rests --marked` lists them)"
         )
     lines.append(f"the book is ready: {first_page.relative_to(book.root)}")
-    print("\n".join(lines), file=sys.stderr)
+    return "\n".join(lines)

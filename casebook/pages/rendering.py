@@ -72,8 +72,8 @@ def render(
     executed = [chapter.notebook for chapter in chapters]
     is_whole = not any(map(execution.not_in_file, executed))
     sources = staleness.of_files(book.root, SOURCES)
-    side_by_side = (book.included / "machines.md").read_text(encoding="utf-8")
-    stamp = digests.digest(sources, asdict(collected), side_by_side, sys.version, executed)
+    included = staleness.of_files(book.included, [""])
+    stamp = digests.digest(sources, asdict(collected), included, sys.version, executed)
     failures = [chapter.failure for chapter in chapters if chapter.failure]
     if first_page.exists() and stamp_file.exists() and stamp_file.read_text() == stamp:
         return first_page, failures

@@ -24,6 +24,7 @@ from casebook.pages import (
     building,
     contents,
     execution,
+    last_build,
     links,
     origin_notes,
     records,
@@ -133,6 +134,49 @@ def test_what_has_not_changed_is_neither_executed_nor_written_again(scratch: Boo
     (scratch.executed / "one.ipynb").unlink()  # what is gone is made again
     execution.execute(scratch)
     assert ran(scratch) == ["one"]
+
+
+def test_a_build_after_which_nothing_changed_only_says_its_end_again(
+    scratch: Book,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    runs, root = scratch.runs, scratch.root
+    runs.mkdir(parents=True, exist_ok=True)
+    (runs / "x.json").write_text("{}")
+    build(root)
+    said = capfd.readouterr().err
+    with monkeypatch.context() as patched:
+        patched.setattr(building, "build", lambda *_: pytest.fail("it looked at everything again"))
+        assert build(root) == scratch.html / "index.html"
+    again = capfd.readouterr().err
+    assert said.endswith(again) and "the book is ready" in again
+    for changed in (root / "book" / "preface.md", root / "_toc.yml", scratch.executed / "one.ipynb",
+                    root / "data" / "unit.txt", runs / "x.json", scratch.html / "index.html",
+                    scratch.build / "site.stamp"):  # fmt: skip
+        changed.rename(tmp_path / "away")
+        assert last_build.summary(scratch, everything=False) is None, changed
+        (tmp_path / "away").rename(changed)
+        assert last_build.summary(scratch, everything=False) == again.strip(), changed
+    for made_again in (scratch.executed / "one.ipynb", runs / "x.json"):
+        last_build.keep(scratch, everything=False, summary="the end")
+        assert last_build.summary(scratch, everything=False) == "the end"
+        made_again.write_bytes(made_again.read_bytes() + b" ")
+        assert last_build.summary(scratch, everything=False) is None
+    last_build.keep(scratch, everything=False, summary="the end")
+    assert last_build.summary(scratch, everything=True) is None
+    monkeypatch.setattr(environments, "find_interpreter", lambda version: None)
+    assert last_build.summary(scratch, everything=False) is None
+
+
+def test_a_build_that_left_something_to_do_is_not_kept(scratch: Book) -> None:
+    build(scratch.root)
+    (scratch.root / "data" / "published.csv").write_text("id\nstage1-27\n")
+    for _ in range(2):
+        with pytest.raises(BookFailed, match="stage1-27"):
+            build(scratch.root)
+    assert not (scratch.build / "last_build.json").exists()
 
 
 def test_no_page_keeps_an_old_number_when_a_module_changes(scratch: Book) -> None:

@@ -7,9 +7,9 @@ import pytest
 from casebook import cli, places
 from casebook.errors import UsageError
 from casebook.laboratory import machine_files
-from casebook.pages import program
+from casebook.pages import program, program_report
 
-COUNTS = {name: 8 for name in program.COUNTED} | {"needed": 1, "share": 41.5}
+COUNTS = {name: 8 for name in program_report.COUNTED} | {"needed": 1, "share": 41.5}
 REPORT = {
     "program": "report.py", "python": "3.11.7", "counts": COUNTS, "exit_status": 1,
     "verdicts": {"event loop": "does not apply", "certificate loads": "repeated"},
@@ -20,7 +20,7 @@ REPORT = {
 def page_of(tmp_path, answers=(), **changed) -> str:
     file = tmp_path / "report.json"
     file.write_text(json.dumps(REPORT | changed))
-    program.keep(tmp_path, file)
+    program_report.keep(tmp_path, file)
     return program.page(tmp_path, answers)
 
 
@@ -65,7 +65,7 @@ def test_what_to_change_stands_there_with_its_line_and_what_it_saves(tmp_path):
 
 def test_the_next_build_without_a_report_shows_none(tmp_path):
     page_of(tmp_path)
-    program.keep(tmp_path, None)
+    program_report.keep(tmp_path, None)
     assert program.page(tmp_path, []) == program.NONE_GIVEN
 
 
@@ -88,7 +88,7 @@ def test_what_a_strangers_report_says_stands_there_as_text(tmp_path):
         json.dumps(REPORT | {"counts": COUNTS | {"loads": "8"}}),
         json.dumps(REPORT | {"counts": COUNTS | {"loads": float("inf")}}),
         json.dumps(REPORT | {"counts": COUNTS | {"loads": -1}}),
-        json.dumps(REPORT | {"advice": 3}), json.dumps(REPORT) + " " * program.MOST_BYTES,
+        json.dumps(REPORT | {"advice": 3}), json.dumps(REPORT) + " " * program_report.MOST_BYTES,
         json.dumps({"trouble": "there is no program", "exit_status": 2}),
     ],
 )  # fmt: skip
@@ -97,7 +97,7 @@ def test_what_is_no_report_is_told_in_a_sentence(text, tmp_path):
     file = tmp_path / "other.json"
     file.write_bytes(text.encode("latin-1"))
     with pytest.raises(UsageError, match="is no report of a run"):
-        program.keep(tmp_path, file)
+        program_report.keep(tmp_path, file)
     assert program.page(tmp_path, []) == program.NONE_GIVEN  # and not the last one's
 
 
