@@ -1419,6 +1419,7 @@ class Client(Record):
         # Advice.
         ("keep", nothing, "what has it load once, and risks nothing: (line, sentence)"),
         ("makers", str, "its functions that make what is to be kept"),
+        ("entered", bool, "what they make is a client within `async with` alone"),
         ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
         ("pool_options", dict, 'its options for a larger pool ("full"), and for more ("evicted")'),
         ("larger_pool_trial", nothing, "the name of the trial of a larger pool"),
@@ -1632,8 +1633,11 @@ register(Client("tornado", packages="tornado",
     applied={"tornado.simple_httpclient": one_context_of_tornado},
 ))  # fmt: skip
 register(Client("twisted",
-    keep=("agent = Agent(reactor, pool=HTTPConnectionPool(reactor))",
-        "An Agent that is kept, and has a pool, keeps its connections; each new one loads anew."),
+    keep=("pool = HTTPConnectionPool(reactor)  # once; then Agent(reactor, pool=pool), or of treq "
+        "get(url, pool=pool)",
+        "A pool that is kept, and given to each Agent, keeps its connections. Without one, each "
+        "request connects and loads anew, also those of one Agent (or of treq with "
+        "persistent=False)."),
 ))  # fmt: skip
 register(Client("http.client", packages="http httplib",
     keep=("HTTPSConnection(host, context=context)",
@@ -1654,6 +1658,7 @@ register(Client("openai", constructor="openai.OpenAI", keyword="http_client"))
 register(Client("slack_sdk", constructor="slack_sdk.WebClient", keyword="ssl"))
 register(Client("stripe", constructor="stripe.StripeClient", keyword="http_client"))
 register(Client("boto3", constructor="boto3.client"))
+register(Client("aiobotocore", makers="create_client", entered=True))
 register(Client("kubernetes", constructor="kubernetes.client.ApiClient"))
 register(Client("redis", constructor="redis.Redis"))
 register(Client("svix", constructor="svix.api.Svix"))
@@ -3276,7 +3281,8 @@ class CallStack(object):
 
     def __init__(self):
         self.files = {}  # (path, package): (whether it is a library's, whether it was installed)
-        self.tasks = weakref.WeakKeyDictionary()  # task: the line of the program that made it
+        # A task of asyncio's, or what a thread of an executor has to do: the line that made it.
+        self.tasks = weakref.WeakKeyDictionary()
 
     def callers(self, frame):
         """Return who made a call: {"client", "through", "at", "awaits"}.
@@ -3299,6 +3305,9 @@ class CallStack(object):
                 if package == "asyncio" and code.co_name == "_run" and running_loop():
                     call.at = self.line_of_task()  # what is below only runs the loop
                     break
+                if is_work(frame, package):
+                    call.at = self.line_of_work(frame)
+                    break
                 call.see_library(package, is_installed, code)
             frame = frame.f_back
         return call.as_dict()
@@ -3320,8 +3329,17 @@ class CallStack(object):
                 return "%s:%d" % (short(path), frame.f_lineno)
             if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
                 return self.line_of_task()
+            if is_work(frame, package_of(frame)):
+                return self.line_of_work(frame)
             frame = frame.f_back
         return None
+
+    def line_of_work(self, frame):
+        """Return the line that gave an executor what it does in a frame; None if nobody tells."""
+        try:
+            return self.tasks.get(frame.f_locals.get("self"))
+        except TypeError:  # it has let go of it, as an error came
+            return None
 
     def line_of_task(self):
         """Return the line that made asyncio's task that runs in this thread; None in a callback."""
@@ -3330,6 +3348,13 @@ class CallStack(object):
         except RuntimeError:  # no loop runs here
             task = None
         return None if task is None else self.tasks.get(task)
+
+
+def is_work(frame, package):
+    """Return whether a thread of an executor does in a frame what it was given."""
+    path = frame.f_code.co_filename.replace("\\", "/")
+    is_run = package == "concurrent" and frame.f_code.co_name == "run"
+    return is_run and path.endswith("/futures/thread.py")
 
 
 def package_of(frame):
@@ -3907,6 +3932,20 @@ def probe_asyncio(probes, module):
     probes.makes_tasks(module.BaseEventLoop)
 
 
+def probe_executor(probes, module):
+    """Remember the line of the program that has a thread of an executor do something."""
+    original, kind = module._WorkItem.__init__, module._WorkItem
+
+    def begin(item, *args, **kwargs):
+        original(item, *args, **kwargs)
+        try:
+            probes.stack.tasks[item] = probes.stack.line_of(sys._getframe(1))
+        except Exception:  # an item of another kind
+            pass
+
+    probes.replace(kind, "__init__", named(begin, original))
+
+
 def probe_uvloop(probes, module):
     """Watch the loops of uvloop."""
     probes.runs(module.Loop)
@@ -4067,6 +4106,7 @@ PROBED = {
     "truststore._api": probe_truststore, "h11._connection": probe_h11,
     "botocore.httpsession": probe_botocore,
     "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "concurrent.futures.thread": probe_executor,
     "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "twisted.internet.base": probe_twisted,
     "eventlet.hubs.hub": probe_eventlet,
@@ -4915,12 +4955,14 @@ def call_of_library(place, library, maker=None):
 
     path, tree = path_and_tree(place)
     imported = names_from(tree, library)
-    calls, nested = {}, set()
+    calls, nested, of_others = {}, set(), []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
         words = dotted(node.func)
         if not words or words[0] not in imported:
+            # What a session of the library makes: its name is the program's.
+            of_others += [(maker, maker, node)] if words[1:] and words[-1] == maker else []
             continue
         name = words[-1] if len(words) > 1 else imported[words[0]]
         if not (name[:1].isupper() or name == maker):
@@ -4929,6 +4971,7 @@ def call_of_library(place, library, maker=None):
         calls.setdefault(id(node), (words[-1], name, node))
     if maker:
         several = [call for call in calls.values() if call[1] in (maker, "Async" + maker)]
+        several = several or (of_others if imported else [])
     else:  # what is called a client; or no argument of another
         several = [call for call in calls.values() if call[1].endswith(KEPT)]
         several = several or [call for key, call in calls.items() if key not in nested]
@@ -5384,8 +5427,8 @@ def advice_on_counts(examination, verdict):
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
     advice = list(advice_on_closings(examination))
-    for row in rows:
-        advice += advice_on_row(examination, row, verdict)
+    for row, others in with_those_alike(rows):
+        advice += advice_on_row(examination, row, others, verdict)
     if not advice:  # which says as much
         advice += advice_on_hosts(examination.counts)
     for host in examination.counts["http2"]:
@@ -5397,8 +5440,38 @@ def advice_on_counts(examination, verdict):
     return advice + advice_on_openssl(examination, rows) + advice_on_sharing(examination, rows)
 
 
-def advice_on_row(examination, row, verdict):
-    """Return the advice on one client that loads again and again."""
+def with_those_alike(rows):
+    """Return pairs of (row, others that one and the same client of a library would do without).
+
+    A library may load for the client that it calls, and that client once more. The row is the one
+    whose place tells the program's own call.
+    """
+    groups = []
+    for row in rows:
+        library = library_between(row)
+        line = keep_one(row)[0] if library else None
+        for group in groups:
+            if library and group[0] == library and (is_untold(line) or line in group[1:2]):
+                group[2].append(row)
+                break
+            if library and group[0] == library and is_untold(group[1]):
+                group[1:] = [line, [row] + group[2]]
+                break
+        else:
+            groups.append([library, line, [row]])
+    return [(group[2][0], group[2][1:]) for group in groups]
+
+
+def is_untold(line):
+    """Return whether a line makes a client whose call was not found in the program's file."""
+    return "...  # of " in line or "(...)  # " in line
+
+
+def advice_on_row(examination, row, others, verdict):
+    """Return the advice on one client that loads again and again.
+
+    others: rows that the same change would do for, as `with_those_alike` tells.
+    """
     injected = is_injected(examination)
     larger, keep = larger_pool(row), keep_one(row)
     client = client_named(row["client"])
@@ -5406,7 +5479,7 @@ def advice_on_row(examination, row, verdict):
         keep = None  # one Session for many connections: it is kept
     if larger and not client.pool_beside:
         keep = None
-    names = names_of(row)
+    names = names_of(row, others)
     nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
     if injected and nothing_to_keep:
         names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
@@ -5421,19 +5494,42 @@ def advice_on_row(examination, row, verdict):
             line, sentence = pair
             if injected:
                 sentence += " (truststore loads the system's once more in each handshake.)"
-            tried = (examination.tried or {}).get(trial_of(name, row))
+            trials = [trial_of(name, each) for each in [row] + (others if pair is keep else [])]
+            tried = (examination.tried or {}).get
+            tried = tried_together([tried(trial) for trial in trials if tried(trial)])
             note, saves = promise_of(tried, verdict)
             advice.append(advise(name, saves, **dict(names, line=line, sentence=sentence + note)))
     return advice
 
 
-def names_of(row):
-    """Return what sentences say of one client: its row, with what it did and where in words."""
+def names_of(row, others=()):
+    """Return what sentences say of one client: its row, with what it did and where in words.
+
+    others: rows that are told with it.
+    """
+    rows = [row] + list(others)
     through = library_between(row)
     place = ", called by %s" % through if through else ""
-    place += ", from %s" % row["at"][0][0] if row["at"] else ""
-    loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
-    return dict(row, where=place, loads=loads, client=row["client"] or "The program")
+    places = sorted(set(each["at"][0][0] for each in rows if each["at"]))
+    place += ", from %s" % " and ".join(places) if places else ""
+    loads, connections = [sum(each[name] for each in rows) for name in ("loads", "connections")]
+    loads = "%s for %s" % (times(loads), several(connections, "connection"))
+    client = " and ".join(each["client"] or "the program" for each in rows)
+    return dict(row, where=place, loads=loads, client=client if row["client"] else "The program")
+
+
+def tried_together(trials):
+    """Return what came of several trials as one's, as in `try_changes`; None if there are none."""
+    if not trials:
+        return None
+    sums = dict(trials[0])
+    for name in ("now", "then"):
+        sums[name] = dict(
+            (key, sum(trial[name][key] for trial in trials)) for key in ("loads", "cpu_ms")
+        )
+    if any(trial["with"] == "http.client" for trial in trials):
+        sums["with"] = "http.client"
+    return sums
 
 
 def promise_of(tried, verdict):
@@ -5493,7 +5589,7 @@ def keep_one(row):
     library = library_between(row) or (None if client.keep else row["client"])
     if library:
         _, note = advice_to_keep(library)
-        if client.keep and not client_named(library).takes_nothing:
+        if client.keep and client_named(library).keyword:
             note += " " + sentence
         return client_line(library, row, "once, before the work begins"), note
     if call:
@@ -5555,9 +5651,13 @@ def client_line(library, row, how):
 
     It is the program's own call, if its file has one; how: that it is made once, as a comment.
     """
-    maker, place = client_named(library).constructor, row["at"][0][0] if row["at"] else None
-    name = maker.rpartition(".")[2] if maker else None
+    record, place = client_named(library), row["at"][0][0] if row["at"] else None
+    maker = record.constructor
+    name = (maker.rpartition(".")[2] if maker else record.makers) or None
     call = place and (call_of_library(place, library, name) or call_at(place, [name or ""]))
+    if record.entered:
+        call = call or "session.%s(...)" % name
+        return "async with %s as client: ...  # once, around all the work" % call
     if call:
         kept = "api_client" if call.startswith("client.") else "client"  # a module of that name
         return "%s = %s  # %s" % (kept, call, how)

@@ -898,6 +898,140 @@ def test_what_is_said_to_take_a_context_does(library):
         assert done.stdout.split() == ["False", "False"]
 
 
+#: As elastic_transport does it: it loads, and urllib3 loads the same again.
+STANDS_IN = {
+    "elastic_transport": """
+import ssl, urllib3
+class Node:
+    def __init__(self, host, port, ca_certs):
+        context = ssl.create_default_context(cafile=ca_certs)
+        more = {"ssl_context": context, "cert_reqs": "CERT_REQUIRED", "ca_certs": ca_certs}
+        self.pool = urllib3.HTTPSConnectionPool(host, port, **more)
+""",
+    "elasticsearch": """
+import elastic_transport
+class Elasticsearch:
+    def __init__(self, url, ca_certs):
+        host, port = url[8:].split(":")
+        self.node = elastic_transport.Node(host, int(port), ca_certs)
+    def search(self): assert self.node.pool.request("GET", "/").status == 200
+""",
+}
+SEARCHES = """
+from elasticsearch import Elasticsearch
+def search():
+    client = Elasticsearch(SITE, ca_certs=BUNDLE)
+    client.search()
+for _ in range(6): search()
+"""
+
+
+def test_a_library_that_loads_twice_for_each_client_has_one_advice(site, tmp_path, python):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    for name, text in STANDS_IN.items():
+        (folder / f"{name}.py").write_text(text)
+    report = tried(SEARCHES, site, tmp_path, python, variables={"PYTHONPATH": str(folder)})
+    assert judged(report)[1:] == ("repeated", 1) and report["counts"]["loads"] == 12
+    [first] = [each for each in report["advice"] if each["id"] == "keep-one"]
+    call = "client = Elasticsearch(SITE, ca_certs=BUNDLE)"
+    assert first["add"] == call + "  # once, before the work begins"
+    assert "loaded 12 times for 6 connections, called by elasticsearch" in first["what"]
+    assert "of 6 requests, 12 loads" in first["saves"] and "with it 2 loads" in first["saves"]
+    text = SEARCHES.replace("    " + call + "\n", "").replace("def search", call + "\ndef search")
+    report = tried(text, site, tmp_path, python, variables={"PYTHONPATH": str(folder)})
+    assert judged(report)[1:] == ("not repeated", 0) and report["advice"] == []
+
+
+IN_A_BUCKET = """
+import asyncio, contextlib
+from aiobotocore.config import AioConfig
+from aiobotocore.session import get_session
+KEYS = {"config": AioConfig(retries={"max_attempts": 0})}
+KEYS |= {"region_name": "eu-west-1", "aws_access_key_id": "a", "aws_secret_access_key": "b"}
+async def one(client):
+    with contextlib.suppress(Exception):  # the answer is not one of theirs
+        await client.list_buckets()
+async def main():
+    session = get_session()
+    for _ in range(6):
+        async with session.create_client("s3", endpoint_url=SITE, verify=BUNDLE, **KEYS) as client:
+            await one(client)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("stack", ["aiobotocore-today", "aiobotocore-3.7.0-today"])
+def test_the_call_by_which_a_session_makes_its_client_is_named(stack, site, tmp_path):
+    """Also where it loads in a thread, as of 3.8."""
+    python = environment(stack).python
+    report = tried(IN_A_BUCKET, site, tmp_path, python)
+    assert judged(report)[1:] == ("repeated", 1)
+    [first] = [each for each in report["advice"] if each["id"] == "keep-one"]
+    call = 'session.create_client("s3", endpoint_url=SITE, verify=BUNDLE, **KEYS)'
+    assert first["add"] == f"async with {call} as client: ...  # once, around all the work"
+    assert "from program.py:11." in first["what"]
+    head, _, _ = IN_A_BUCKET.partition("    for _")
+    kept = f"    async with {call} as client:\n        for _ in range(6): await one(client)\n"
+    report = tried(head + kept + "asyncio.run(main())\n", site, tmp_path, python)
+    assert judged(report)[1:] == ("not repeated", 0) and report["advice"] == []
+
+
+AGENTS = """
+from twisted.internet import defer, task
+from twisted.web.client import Agent, HTTPConnectionPool, readBody
+URL = SITE.encode() + b"/"
+@defer.inlineCallbacks
+def main(reactor):
+    POOL
+    for _ in range(6):
+        reply = yield Agent(reactorMORE).request(b"GET", URL)
+        yield readBody(reply)
+task.react(main)
+"""
+
+
+def test_agents_of_twisted_that_share_a_pool_connect_once(site, tmp_path):
+    python = environment("twisted-today").python
+    text = AGENTS.replace("POOL", "pass").replace("MORE", "")
+    report = tried(text, site, tmp_path, python)
+    assert report["counts"]["connections"] == report["counts"]["loads"] == 6
+    [first] = [each for each in report["advice"] if each["id"] == "keep-one"]
+    assert "A pool that is kept, and given to each Agent" in first["what"]
+    text = AGENTS.replace("POOL", first["add"]).replace("MORE", ", pool=pool")
+    report = tried(text, site, tmp_path, python)
+    assert report["counts"]["connections"] == report["counts"]["loads"] == 1
+    assert judged(report)[1:] == ("not repeated", 0) and report["advice"] == []
+
+
+IN_AN_EXECUTOR = {
+    "map": "list(pool.map(requests.get, [SITE] * 6))",
+    "submit": "[each.result() for each in [pool.submit(requests.get, SITE) for _ in range(6)]]",
+    "run_in_executor": """
+import asyncio
+async def main():
+    loop = asyncio.get_running_loop()
+    for _ in range(6): await loop.run_in_executor(pool, requests.get, SITE)
+asyncio.run(main())""",
+    "to_thread": """
+import asyncio
+async def main():
+    for _ in range(6): await asyncio.to_thread(requests.get, SITE)
+asyncio.run(main())""",
+}
+
+
+@pytest.mark.parametrize("how", IN_AN_EXECUTOR)
+def test_the_line_is_named_that_gave_it_to_a_thread(how, site, tmp_path):
+    text = "import requests\nfrom concurrent.futures import ThreadPoolExecutor\n"
+    text += "pool = ThreadPoolExecutor(2)\n" + IN_AN_EXECUTOR[how]
+    report = tried(text, site, tmp_path, sys.executable)
+    line = 1 + (START + text).splitlines().index(
+        next(each for each in (START + text).splitlines() if "requests.get" in each)
+    )
+    assert report["counts"]["clients"][0]["at"] == [[f"program.py:{line}", 6]]
+
+
 # --------------------------------------------------------------------- HTTP/2, and what is dropped
 
 

@@ -14,6 +14,10 @@ OF_LIBRARIES = [
     ("import k8s.client as c\nc.Api(c.Core(x))\n", "k8s", "Core", "c.Core(x)"),
     ("from openai import AsyncOpenAI as AI\nasync def f(): return AI(\n key=1)\n", "openai",
      "OpenAI", "AI( key=1)"),
+    # What a session of the library makes, which the program calls as it likes.
+    ("from boto9 import get_session\nmine = get_session()\nmine.make_it('s3')\n", "boto9",
+     "make_it", "mine.make_it('s3')"),
+    ("mine.make_it('s3')\n", "boto9", "make_it", None),
     # Nothing tells these apart, and this is another library's.
     ("from k8s import Api, Core\nApi(1)\nCore(2)\n", "k8s", None, None),
     ("from other import Client\nimport hvac\nClient()\nhvac.adapters.get()\n", "hvac", None, None),
@@ -66,6 +70,28 @@ def test_a_library_between_is_what_is_kept_and_not_what_it_calls(client, tmp_pat
     row = row_of(client, "hvac", f"{program}:2")
     for line in (advice.keep_one(row)[0], advice.line_for_all("context", row, shares=True)):
         assert line.startswith("client = ...  # of hvac, made once")
+
+
+@pytest.mark.parametrize("first", ["urllib3", "elastic_transport"])
+def test_what_a_library_and_its_client_load_is_one_advice(first, tmp_path):
+    """Of two calls, or of two libraries, each has its own; a place that tells no call has none."""
+    program, other = tmp_path / "clients.py", tmp_path / "work.py"
+    program.write_text("import elastic\nc = elastic.Client(URL)\n")
+    other.write_text("from clients import c\nc.search()\nimport hvac\nhvac.Client(1)\n")
+    told = row_of("elastic_transport", "elastic", f"{program}:2")
+    untold = row_of("urllib3", "elastic", f"{other}:2")
+    of_hvac = row_of("requests", "hvac", f"{other}:4")
+    alone = row_of("requests", "requests", f"{other}:9")
+    rows = [told, untold] if first == "elastic_transport" else [untold, told]
+    pairs = advice.with_those_alike([*rows, of_hvac, alone])
+    assert pairs == [(told, [untold]), (of_hvac, []), (alone, [])]
+    again = tmp_path / "again.py"
+    again.write_text("import elastic\nd = elastic.Client(OTHER)\n")
+    another = row_of("urllib3", "elastic", f"{again}:2")
+    assert advice.with_those_alike([told, another]) == [(told, []), (another, [])]
+    names = advice.names_of(told, [untold])
+    assert names["where"] == f", called by elastic, from {program}:2 and {other}:2"
+    assert names["loads"].startswith("18 times") and "elastic_transport and urllib3" in str(names)
 
 
 def test_sessions_of_requests_share_a_context_by_an_adapter():

@@ -354,8 +354,8 @@ def advice_on_counts(examination, verdict):
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
     advice = list(advice_on_closings(examination))
-    for row in rows:
-        advice += advice_on_row(examination, row, verdict)
+    for row, others in with_those_alike(rows):
+        advice += advice_on_row(examination, row, others, verdict)
     if not advice:  # which says as much
         advice += advice_on_hosts(examination.counts)
     for host in examination.counts["http2"]:
@@ -367,8 +367,38 @@ def advice_on_counts(examination, verdict):
     return advice + advice_on_openssl(examination, rows) + advice_on_sharing(examination, rows)
 
 
-def advice_on_row(examination, row, verdict):
-    """Return the advice on one client that loads again and again."""
+def with_those_alike(rows):
+    """Return pairs of (row, others that one and the same client of a library would do without).
+
+    A library may load for the client that it calls, and that client once more. The row is the one
+    whose place tells the program's own call.
+    """
+    groups = []
+    for row in rows:
+        library = library_between(row)
+        line = keep_one(row)[0] if library else None
+        for group in groups:
+            if library and group[0] == library and (is_untold(line) or line in group[1:2]):
+                group[2].append(row)
+                break
+            if library and group[0] == library and is_untold(group[1]):
+                group[1:] = [line, [row] + group[2]]
+                break
+        else:
+            groups.append([library, line, [row]])
+    return [(group[2][0], group[2][1:]) for group in groups]
+
+
+def is_untold(line):
+    """Return whether a line makes a client whose call was not found in the program's file."""
+    return "...  # of " in line or "(...)  # " in line
+
+
+def advice_on_row(examination, row, others, verdict):
+    """Return the advice on one client that loads again and again.
+
+    others: rows that the same change would do for, as `with_those_alike` tells.
+    """
     injected = is_injected(examination)
     larger, keep = larger_pool(row), keep_one(row)
     client = client_named(row["client"])
@@ -376,7 +406,7 @@ def advice_on_row(examination, row, verdict):
         keep = None  # one Session for many connections: it is kept
     if larger and not client.pool_beside:
         keep = None
-    names = names_of(row)
+    names = names_of(row, others)
     nothing_to_keep = row["contexts"] <= row["needed"] or not (keep or larger)
     if injected and nothing_to_keep:
         names.update(remove=INJECTS, line="", instead=", in the place of ssl.SSLContext,")
@@ -391,19 +421,42 @@ def advice_on_row(examination, row, verdict):
             line, sentence = pair
             if injected:
                 sentence += " (truststore loads the system's once more in each handshake.)"
-            tried = (examination.tried or {}).get(trial_of(name, row))
+            trials = [trial_of(name, each) for each in [row] + (others if pair is keep else [])]
+            tried = (examination.tried or {}).get
+            tried = tried_together([tried(trial) for trial in trials if tried(trial)])
             note, saves = promise_of(tried, verdict)
             advice.append(advise(name, saves, **dict(names, line=line, sentence=sentence + note)))
     return advice
 
 
-def names_of(row):
-    """Return what sentences say of one client: its row, with what it did and where in words."""
+def names_of(row, others=()):
+    """Return what sentences say of one client: its row, with what it did and where in words.
+
+    others: rows that are told with it.
+    """
+    rows = [row] + list(others)
     through = library_between(row)
     place = ", called by %s" % through if through else ""
-    place += ", from %s" % row["at"][0][0] if row["at"] else ""
-    loads = "%s for %s" % (times(row["loads"]), several(row["connections"], "connection"))
-    return dict(row, where=place, loads=loads, client=row["client"] or "The program")
+    places = sorted(set(each["at"][0][0] for each in rows if each["at"]))
+    place += ", from %s" % " and ".join(places) if places else ""
+    loads, connections = [sum(each[name] for each in rows) for name in ("loads", "connections")]
+    loads = "%s for %s" % (times(loads), several(connections, "connection"))
+    client = " and ".join(each["client"] or "the program" for each in rows)
+    return dict(row, where=place, loads=loads, client=client if row["client"] else "The program")
+
+
+def tried_together(trials):
+    """Return what came of several trials as one's, as in `try_changes`; None if there are none."""
+    if not trials:
+        return None
+    sums = dict(trials[0])
+    for name in ("now", "then"):
+        sums[name] = dict(
+            (key, sum(trial[name][key] for trial in trials)) for key in ("loads", "cpu_ms")
+        )
+    if any(trial["with"] == "http.client" for trial in trials):
+        sums["with"] = "http.client"
+    return sums
 
 
 def promise_of(tried, verdict):
@@ -463,7 +516,7 @@ def keep_one(row):
     library = library_between(row) or (None if client.keep else row["client"])
     if library:
         _, note = advice_to_keep(library)
-        if client.keep and not client_named(library).takes_nothing:
+        if client.keep and client_named(library).keyword:
             note += " " + sentence
         return client_line(library, row, "once, before the work begins"), note
     if call:
@@ -525,9 +578,13 @@ def client_line(library, row, how):
 
     It is the program's own call, if its file has one; how: that it is made once, as a comment.
     """
-    maker, place = client_named(library).constructor, row["at"][0][0] if row["at"] else None
-    name = maker.rpartition(".")[2] if maker else None
+    record, place = client_named(library), row["at"][0][0] if row["at"] else None
+    maker = record.constructor
+    name = (maker.rpartition(".")[2] if maker else record.makers) or None
     call = place and (call_of_library(place, library, name) or call_at(place, [name or ""]))
+    if record.entered:
+        call = call or "session.%s(...)" % name
+        return "async with %s as client: ...  # once, around all the work" % call
     if call:
         kept = "api_client" if call.startswith("client.") else "client"  # a module of that name
         return "%s = %s  # %s" % (kept, call, how)

@@ -64,7 +64,8 @@ class CallStack(object):
 
     def __init__(self):
         self.files = {}  # (path, package): (whether it is a library's, whether it was installed)
-        self.tasks = weakref.WeakKeyDictionary()  # task: the line of the program that made it
+        # A task of asyncio's, or what a thread of an executor has to do: the line that made it.
+        self.tasks = weakref.WeakKeyDictionary()
 
     def callers(self, frame):
         """Return who made a call: {"client", "through", "at", "awaits"}.
@@ -87,6 +88,9 @@ class CallStack(object):
                 if package == "asyncio" and code.co_name == "_run" and running_loop():
                     call.at = self.line_of_task()  # what is below only runs the loop
                     break
+                if is_work(frame, package):
+                    call.at = self.line_of_work(frame)
+                    break
                 call.see_library(package, is_installed, code)
             frame = frame.f_back
         return call.as_dict()
@@ -108,8 +112,17 @@ class CallStack(object):
                 return "%s:%d" % (short(path), frame.f_lineno)
             if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
                 return self.line_of_task()
+            if is_work(frame, package_of(frame)):
+                return self.line_of_work(frame)
             frame = frame.f_back
         return None
+
+    def line_of_work(self, frame):
+        """Return the line that gave an executor what it does in a frame; None if nobody tells."""
+        try:
+            return self.tasks.get(frame.f_locals.get("self"))
+        except TypeError:  # it has let go of it, as an error came
+            return None
 
     def line_of_task(self):
         """Return the line that made asyncio's task that runs in this thread; None in a callback."""
@@ -118,6 +131,13 @@ class CallStack(object):
         except RuntimeError:  # no loop runs here
             task = None
         return None if task is None else self.tasks.get(task)
+
+
+def is_work(frame, package):
+    """Return whether a thread of an executor does in a frame what it was given."""
+    path = frame.f_code.co_filename.replace("\\", "/")
+    is_run = package == "concurrent" and frame.f_code.co_name == "run"
+    return is_run and path.endswith("/futures/thread.py")
 
 
 def package_of(frame):

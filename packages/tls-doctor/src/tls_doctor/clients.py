@@ -59,6 +59,7 @@ class Client(Record):
         # Advice.
         ("keep", nothing, "what has it load once, and risks nothing: (line, sentence)"),
         ("makers", str, "its functions that make what is to be kept"),
+        ("entered", bool, "what they make is a client within `async with` alone"),
         ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
         ("pool_options", dict, 'its options for a larger pool ("full"), and for more ("evicted")'),
         ("larger_pool_trial", nothing, "the name of the trial of a larger pool"),
@@ -272,8 +273,11 @@ register(Client("tornado", packages="tornado",
     applied={"tornado.simple_httpclient": one_context_of_tornado},
 ))  # fmt: skip
 register(Client("twisted",
-    keep=("agent = Agent(reactor, pool=HTTPConnectionPool(reactor))",
-        "An Agent that is kept, and has a pool, keeps its connections; each new one loads anew."),
+    keep=("pool = HTTPConnectionPool(reactor)  # once; then Agent(reactor, pool=pool), or of treq "
+        "get(url, pool=pool)",
+        "A pool that is kept, and given to each Agent, keeps its connections. Without one, each "
+        "request connects and loads anew, also those of one Agent (or of treq with "
+        "persistent=False)."),
 ))  # fmt: skip
 register(Client("http.client", packages="http httplib",
     keep=("HTTPSConnection(host, context=context)",
@@ -294,6 +298,7 @@ register(Client("openai", constructor="openai.OpenAI", keyword="http_client"))
 register(Client("slack_sdk", constructor="slack_sdk.WebClient", keyword="ssl"))
 register(Client("stripe", constructor="stripe.StripeClient", keyword="http_client"))
 register(Client("boto3", constructor="boto3.client"))
+register(Client("aiobotocore", makers="create_client", entered=True))
 register(Client("kubernetes", constructor="kubernetes.client.ApiClient"))
 register(Client("redis", constructor="redis.Redis"))
 register(Client("svix", constructor="svix.api.Svix"))

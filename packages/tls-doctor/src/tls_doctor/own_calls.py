@@ -60,12 +60,14 @@ def call_of_library(place, library, maker=None):
 
     path, tree = path_and_tree(place)
     imported = names_from(tree, library)
-    calls, nested = {}, set()
+    calls, nested, of_others = {}, set(), []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
         words = dotted(node.func)
         if not words or words[0] not in imported:
+            # What a session of the library makes: its name is the program's.
+            of_others += [(maker, maker, node)] if words[1:] and words[-1] == maker else []
             continue
         name = words[-1] if len(words) > 1 else imported[words[0]]
         if not (name[:1].isupper() or name == maker):
@@ -74,6 +76,7 @@ def call_of_library(place, library, maker=None):
         calls.setdefault(id(node), (words[-1], name, node))
     if maker:
         several = [call for call in calls.values() if call[1] in (maker, "Async" + maker)]
+        several = several or (of_others if imported else [])
     else:  # what is called a client; or no argument of another
         several = [call for call in calls.values() if call[1].endswith(KEPT)]
         several = several or [call for key, call in calls.items() if key not in nested]

@@ -161,6 +161,20 @@ def probe_asyncio(probes, module):
     probes.makes_tasks(module.BaseEventLoop)
 
 
+def probe_executor(probes, module):
+    """Remember the line of the program that has a thread of an executor do something."""
+    original, kind = module._WorkItem.__init__, module._WorkItem
+
+    def begin(item, *args, **kwargs):
+        original(item, *args, **kwargs)
+        try:
+            probes.stack.tasks[item] = probes.stack.line_of(sys._getframe(1))
+        except Exception:  # an item of another kind
+            pass
+
+    probes.replace(kind, "__init__", named(begin, original))
+
+
 def probe_uvloop(probes, module):
     """Watch the loops of uvloop."""
     probes.runs(module.Loop)
@@ -321,6 +335,7 @@ PROBED = {
     "truststore._api": probe_truststore, "h11._connection": probe_h11,
     "botocore.httpsession": probe_botocore,
     "gevent.hub": probe_loop, "eventlet.hubs": probe_loop,
+    "concurrent.futures.thread": probe_executor,
     "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "twisted.internet.base": probe_twisted,
     "eventlet.hubs.hub": probe_eventlet,
