@@ -8,6 +8,7 @@ Environments do not move. So the archive has this folder at the same place, and 
 does not belong to the system.
 """
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -45,8 +46,12 @@ def pack(file: Path) -> str:
     """Write the archive.
 
     Returns what it holds and how to unpack it. Raises UsageError if it is there already, has no
-    folder or would hold itself, and CasebookError if tar fails.
+    folder or would hold itself, and CasebookError if tar or gzip is missing, or fails.
     """
+    if missing := [name for name in ("tar", "gzip") if not shutil.which(name)]:
+        raise CasebookError(
+            f"the archive is made by tar and gzip; install {' and '.join(missing)} and try again"
+        )
     if file.exists():
         raise UsageError(f"{file} is there already: choose another name, or remove it")
     if not file.parent.is_dir():

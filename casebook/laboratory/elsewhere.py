@@ -41,28 +41,26 @@ def rows(kind: Kind) -> pd.DataFrame:
     Returns the rows of `rows_of_machine` and a column `machine`: the name of the file, empty for
     the reference machine. The reference machine comes first, then the others by their names.
     """
-    return _rows(
-        kind, tuple((path, path.stat().st_mtime_ns) for path in machine_files.files())
-    ).copy()
+    in_order = sorted(machine_files.files(), key=lambda path: path != reference.file())
+    frames = [frame for path in in_order if len(frame := _rows_of_file(path, kind))]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
 def of_reference(kind: Kind) -> pd.DataFrame:
     """Read what the reference machine recorded of a kind, as `rows_of_machine` has it."""
-    frame = rows(kind)
-    return frame[frame["machine"] == ""].drop(columns="machine") if len(frame) else frame
+    frame = _rows_of_file(reference.file(), kind)
+    return frame.drop(columns="machine") if len(frame) else frame.copy()
+
+
+def _rows_of_file(path: Path, kind: Kind) -> pd.DataFrame:
+    return _rows_cached(path, path.stat().st_mtime_ns, kind) if path.exists() else pd.DataFrame()
 
 
 @lru_cache
-def _rows(kind: Kind, _changed: tuple[tuple[Path, int], ...]) -> pd.DataFrame:
-    recorded = sorted(
-        machine_files.all_recorded(), key=lambda machine: machine.name != reference.NAME
-    )
-    frames = [
-        frame.assign(machine="" if machine.name == reference.NAME else machine.name)
-        for machine in recorded
-        if len(frame := rows_of_machine(machine, kind))
-    ]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+def _rows_cached(path: Path, _changed: int, kind: Kind) -> pd.DataFrame:
+    machine = machine_files.read_kept(path)
+    name = "" if machine.name == reference.NAME else machine.name
+    return rows_of_machine(machine, kind).assign(machine=name)
 
 
 def rows_of_machine(machine: machine_files.Machine, kind: Kind) -> pd.DataFrame:

@@ -35,8 +35,7 @@ def file() -> Path:
 
 def machine() -> dict[str, Any]:
     """Describe the reference machine, in fields of machine_files.ABOUT; empty without its file."""
-    matches = (recorded for recorded in machine_files.all_recorded() if recorded.name == NAME)
-    return next((recorded.about for recorded in matches), {})
+    return machine_files.read_kept(file()).about if file().exists() else {}
 
 
 @dataclass(frozen=True)

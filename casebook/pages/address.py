@@ -4,6 +4,7 @@ python -m casebook.pages.address     the repository's address, or nothing (make 
 """
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
 import yaml
@@ -49,7 +50,13 @@ def of_start(root: Path = places.ROOT) -> str:
 
 
 def _config(root: Path) -> dict:
-    return yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8")) or {}
+    return _parsed((root / "_config.yml").read_text(encoding="utf-8"))
+
+
+@lru_cache
+def _parsed(text: str) -> dict:
+    """Parse a configuration: each page that is written asks for it."""
+    return yaml.safe_load(text) or {}
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import ast
 import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import nbformat
@@ -41,8 +42,9 @@ class Book:
 
         Raises BookFailed if _toc.yml is missing or malformed.
         """
+        path = self.root / "_toc.yml"
         try:
-            return list(parse_toc_yaml(self.root / "_toc.yml"))
+            return list(_page_names(path, path.stat().st_mtime_ns))
         except (OSError, MalformedError) as error:
             raise BookFailed(f"_toc.yml cannot be read: {error}") from error
 
@@ -151,6 +153,12 @@ class Book:
     def _executed(self, path: Path) -> NotebookNode:
         executed = self.executed / path.name
         return read(executed) if executed.exists() else NotebookNode(cells=[], metadata={})
+
+
+@lru_cache
+def _page_names(path: Path, _changed: int) -> tuple[str, ...]:
+    """Parse a table of contents: each page that is written asks for it."""
+    return tuple(parse_toc_yaml(path))
 
 
 def read(path: Path) -> NotebookNode:

@@ -102,6 +102,13 @@ def test_the_archive_for_laptops_has_this_folder_and_the_pythons_at_their_places
         laptops.pack(root / "class.tar.gz")
 
 
+def test_a_machine_without_gzip_is_told_what_to_install(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "gzip" else f"/bin/{name}")
+    with pytest.raises(CasebookError, match="install gzip and try again"):
+        laptops.pack(tmp_path / "class.tar.gz")
+    assert not (tmp_path / "class.tar.gz").exists()
+
+
 def test_pythons_outside_of_the_system_are_taken_along():
     own, of_system = laptops.prefixes()
     for prefix in [*own, *of_system]:
