@@ -2390,6 +2390,7 @@ FIELDS = {
 EVENTS = {
     # The process.
     "process": ("", "a process begins to be counted"),
+    "forked": ("", "a process was forked, and is counted for itself"),
     "start": ("", "the program's code begins"),
     "exit": ("", "the process ends"),
     "trial": ("ms", "the doctor itself used the processor"),
@@ -2561,6 +2562,7 @@ class Counts(Record):
         ("alive", int, "contexts with the same certificates at once, in one process"),
         ("context_mib", int, "by which memory grew during loads"),
         ("collected", int, "contexts that were freed only when the doctor had Python collect"),
+        ("left", int, "processes of these that ran on when the program had ended"),
         ("dropped", int, "open connections that were closed only then"),
         ("on_loop", LoopLoads, "loads under a running loop"),
         ("blocked", lambda: Stall(by="asyncio"), "of asyncio and trio, by clients"),
@@ -5838,8 +5840,7 @@ def judge(examination, options):
         ]
         if failed and not advice:
             advice = advice_on_failures(examination)
-    if is_unfounded(loop, examination):
-        loop = CANNOT_TELL
+    loop, loads = founded(loop, loads, examination)
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(other_verdicts)
@@ -5854,6 +5855,16 @@ def judge(examination, options):
         known_to_the_doctor=counted_clients(), share_stated=options["share"],
         exit_status=status,
     )  # fmt: skip
+
+
+def founded(loop, loads, examination):
+    """Return the verdicts on the loop and on loads: CANNOT_TELL for an all-clear without ground."""
+    if is_unfounded(loop, examination):
+        loop = CANNOT_TELL
+    if not examination.counts or not examination.counts["left"]:
+        return loop, loads
+    # Of what runs on nobody has seen the end.
+    return [CANNOT_TELL if verdict in (FREE, ONCE) else verdict for verdict in (loop, loads)]
 
 
 def is_unfounded(verdict, examination):
@@ -6226,6 +6237,13 @@ def count_lines(report):
         status = "killed by signal %d" if killed else "exit status %d"
         reason = ending["raised"] or ending["why"] or status % abs(ending["status"])
         yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
+    if counts["left"]:
+        text = "%s that the program has started ran on when it had ended: what is done there from "
+        text += (
+            "then on is not counted. To count it, have the program stay in the foreground (many "
+        )
+        text += "daemons have an option for that), or name what is started behind `run --`."
+        yield wrapped(text % several(counts["left"], "process").replace("processs", "processes"))
     for reason in counts["uncounted"] + counts["unprobed"]:
         yield wrapped("Not all was counted: %s" % reason)
 
@@ -7372,10 +7390,13 @@ def run_apart(options):
         last = read_events(events)
         if reason:  # they write at their end, into a folder that goes next
             offspring.end(set(event["pid"] for event in last) - set([program.pid]))
+        left = [] if reason else left_of(program.pid, folder, events)
+        last = last if reason else read_events(events)
         if number and not any(event["is"] in TELLS for event in last):
             raise DoctorError(INTERRUPTED, 128 + number)
         examination = examination_of(last, options, program.returncode, reason)
         examination.ended["signal"] = number
+        examination.counts["left"] = len(left)
         may_try = address["https"] and not options["changes"]
         if may_try and verdict_on(examination.counts, options["share"]) == REPEATED:
             examination.tried = try_changes(examination, address)
@@ -7411,6 +7432,47 @@ def in_children(folder, events, changes):
 
 
 INTERRUPTED = "interrupted before a TLS connection was made; nothing is left running"
+
+
+def left_of(program, folder, events):
+    """Return the Pythons that run on when the program has ended by itself, and were its own.
+
+    They are given a moment to end, too. events: the file that those that count write to, which some
+    have only begun to.
+    """
+    deadline = clock() + LEFT_ENDS_WITHIN_S
+    while True:
+        kinds = ("process", "forked")
+        begun = set(event["pid"] for event in read_events(events) if event["is"] in kinds)
+        pids = set(running_processes()) - set([program, os.getpid()])
+        pids = [pid for pid in pids if (pid in begun or is_of(pid, folder)) and is_python(pid)]
+        if not pids or clock() > deadline:
+            return pids
+        time.sleep(0.02)
+
+
+def is_of(pid, folder):
+    """Return whether a folder tells that a process is the program's; False if nobody tells.
+
+    A process that it forks has its command line, and one that it starts has its PYTHONPATH.
+    """
+    for name in ("cmdline", "environ"):
+        try:
+            with open("/proc/%d/%s" % (pid, name), "rb") as file:
+                if folder.encode("utf-8") in file.read():
+                    return True
+        except (EnvironmentError, UnicodeError):
+            pass
+    return False
+
+
+def is_python(pid):
+    """Return whether a process runs a Python; also True where nobody tells."""
+    try:
+        path = os.readlink("/proc/%d/exe" % pid)
+    except (AttributeError, OSError):
+        return True
+    return "py" in os.path.basename(path) or path == os.path.realpath(sys.executable)
 
 
 def catch_signals():
@@ -7560,7 +7622,24 @@ def count_here(path, changes=()):
         leave(status)
 
     os._exit = _exit
+    note_forks(probes)
     return probes.install()
+
+
+def note_forks(probes):
+    """Note the processes that this one forks."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: probes.note("forked"))
+    elif hasattr(os, "fork"):
+        fork_itself = os.fork
+
+        def fork():
+            pid = fork_itself()
+            if pid == 0:
+                probes.note("forked")
+            return pid
+
+        os.fork = named(fork, fork_itself)
 
 
 def run_program(path):

@@ -1177,6 +1177,90 @@ def test_what_a_program_has_started_ends_with_it_but_not_a_daemon(version, numbe
             os.kill(pid, signal.SIGKILL)
 
 
+RUNS_ON = """
+import requests, subprocess, sys, time
+session = requests.Session()
+for _ in range(3): assert session.get(SITE).ok
+def work():
+    for _ in range(6): assert requests.get(SITE).ok
+def detach():
+    for number in range(3): os.dup2(os.open(os.devnull, os.O_RDWR), number)
+    os.setsid()
+"""
+#: What runs on: what is added to the program, loads that are counted, verdict, exit status.
+LEFT = {
+    "a daemon": (
+        """
+if os.fork() == 0:
+    detach()
+    if os.fork(): os._exit(0)
+    with open("pid", "w") as file: file.write(str(os.getpid()))
+    time.sleep(60)
+    work()
+    os._exit(0)
+os.wait()
+""",
+        1, "cannot tell", 2,
+    ),
+    "a daemon that is soon done": (
+        """
+if os.fork() == 0:
+    detach()
+    time.sleep(0.2)
+    work()
+    os._exit(0)
+""",
+        7, "repeated", 1,
+    ),
+    "a Python": (
+        """
+code = "import time; open('pid', 'w').write(str(__import__('os').getpid())); time.sleep(60)"
+subprocess.Popen([sys.executable, "-c", code], preexec_fn=detach)
+""",
+        1, "cannot tell", 2,
+    ),
+    "no Python": (
+        """
+with open("pid", "w") as file:
+    file.write(str(subprocess.Popen(["sleep", "60"], preexec_fn=detach).pid))
+""",
+        1, "not repeated", 0,
+    ),
+    "a child that is waited for": (
+        """
+if os.fork() == 0:
+    work()
+    os._exit(0)
+os.wait()
+""",
+        7, "repeated", 1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("version", ["3", "2.7"])
+@pytest.mark.parametrize("what", LEFT)
+def test_what_runs_on_without_the_program_gives_no_all_clear(what, version, site, tmp_path):
+    """It is counted, if it soon ends; else nobody can tell what it does, if it is a Python."""
+    python = sys.executable if version == "3" else environment("stage-1-py27").python
+    text, loads, verdict, status = LEFT[what]
+    (tmp_path / "program.py").write_text(START + RUNS_ON + text)
+    try:
+        report, _ = doctor(site, tmp_path, "--", "program.py", python=python)
+        assert report["counts"]["loads"] == loads
+        assert (report["verdicts"]["certificate loads"], report["exit_status"]) == (verdict, status)
+        assert report["counts"]["left"] == (verdict == "cannot tell")
+        told = "1 process that the program has started ran on" in tls_doctor.report.text_of(
+            report, False
+        ).replace("\n    ", " ")
+        assert told == (verdict == "cannot tell")
+        assert (tmp_path / "pid").exists() == ("soon" not in what and "child" not in what)
+    finally:
+        for path in tmp_path.glob("pid"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(path.read_text()), signal.SIGKILL)
+
+
 @pytest.mark.parametrize("command", [["no_such_program"], ["ls"], ["no such thing"]])
 def test_what_cannot_be_run_is_told_in_a_sentence(command, site, tmp_path):
     report, done = doctor(site, tmp_path, "--", *command)

@@ -25,6 +25,7 @@ FIELDS = {
 EVENTS = {
     # The process.
     "process": ("", "a process begins to be counted"),
+    "forked": ("", "a process was forked, and is counted for itself"),
     "start": ("", "the program's code begins"),
     "exit": ("", "the process ends"),
     "trial": ("ms", "the doctor itself used the processor"),

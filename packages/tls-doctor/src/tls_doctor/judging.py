@@ -77,8 +77,7 @@ def judge(examination, options):
         ]
         if failed and not advice:
             advice = advice_on_failures(examination)
-    if is_unfounded(loop, examination):
-        loop = CANNOT_TELL
+    loop, loads = founded(loop, loads, examination)
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(other_verdicts)
@@ -93,6 +92,16 @@ def judge(examination, options):
         known_to_the_doctor=counted_clients(), share_stated=options["share"],
         exit_status=status,
     )  # fmt: skip
+
+
+def founded(loop, loads, examination):
+    """Return the verdicts on the loop and on loads: CANNOT_TELL for an all-clear without ground."""
+    if is_unfounded(loop, examination):
+        loop = CANNOT_TELL
+    if not examination.counts or not examination.counts["left"]:
+        return loop, loads
+    # Of what runs on nobody has seen the end.
+    return [CANNOT_TELL if verdict in (FREE, ONCE) else verdict for verdict in (loop, loads)]
 
 
 def is_unfounded(verdict, examination):

@@ -291,6 +291,13 @@ def count_lines(report):
         status = "killed by signal %d" if killed else "exit status %d"
         reason = ending["raised"] or ending["why"] or status % abs(ending["status"])
         yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
+    if counts["left"]:
+        text = "%s that the program has started ran on when it had ended: what is done there from "
+        text += (
+            "then on is not counted. To count it, have the program stay in the foreground (many "
+        )
+        text += "daemons have an option for that), or name what is started behind `run --`."
+        yield wrapped(text % several(counts["left"], "process").replace("processs", "processes"))
     for reason in counts["uncounted"] + counts["unprobed"]:
         yield wrapped("Not all was counted: %s" % reason)
 

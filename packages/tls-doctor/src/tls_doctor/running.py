@@ -15,9 +15,15 @@ from .left_behind import is_library
 from .own_calls import command_without_secrets
 from .own_server import start_server, stop_server
 from .probes import Probes
-from .processes import ENDS_WITHIN_S, Offspring, spawn_self
+from .processes import (
+    ENDS_WITHIN_S,
+    LEFT_ENDS_WITHIN_S,
+    Offspring,
+    running_processes,
+    spawn_self,
+)
 from .rerun import apply_first, to_apply
-from .state import process_ms
+from .state import named, process_ms
 from .tally import count_events
 from .trying import try_changes
 from .verdicts import verdict_on
@@ -84,10 +90,13 @@ def run_apart(options):
         last = read_events(events)
         if reason:  # they write at their end, into a folder that goes next
             offspring.end(set(event["pid"] for event in last) - set([program.pid]))
+        left = [] if reason else left_of(program.pid, folder, events)
+        last = last if reason else read_events(events)
         if number and not any(event["is"] in TELLS for event in last):
             raise DoctorError(INTERRUPTED, 128 + number)
         examination = examination_of(last, options, program.returncode, reason)
         examination.ended["signal"] = number
+        examination.counts["left"] = len(left)
         may_try = address["https"] and not options["changes"]
         if may_try and verdict_on(examination.counts, options["share"]) == REPEATED:
             examination.tried = try_changes(examination, address)
@@ -123,6 +132,47 @@ def in_children(folder, events, changes):
 
 
 INTERRUPTED = "interrupted before a TLS connection was made; nothing is left running"
+
+
+def left_of(program, folder, events):
+    """Return the Pythons that run on when the program has ended by itself, and were its own.
+
+    They are given a moment to end, too. events: the file that those that count write to, which some
+    have only begun to.
+    """
+    deadline = clock() + LEFT_ENDS_WITHIN_S
+    while True:
+        kinds = ("process", "forked")
+        begun = set(event["pid"] for event in read_events(events) if event["is"] in kinds)
+        pids = set(running_processes()) - set([program, os.getpid()])
+        pids = [pid for pid in pids if (pid in begun or is_of(pid, folder)) and is_python(pid)]
+        if not pids or clock() > deadline:
+            return pids
+        time.sleep(0.02)
+
+
+def is_of(pid, folder):
+    """Return whether a folder tells that a process is the program's; False if nobody tells.
+
+    A process that it forks has its command line, and one that it starts has its PYTHONPATH.
+    """
+    for name in ("cmdline", "environ"):
+        try:
+            with open("/proc/%d/%s" % (pid, name), "rb") as file:
+                if folder.encode("utf-8") in file.read():
+                    return True
+        except (EnvironmentError, UnicodeError):
+            pass
+    return False
+
+
+def is_python(pid):
+    """Return whether a process runs a Python; also True where nobody tells."""
+    try:
+        path = os.readlink("/proc/%d/exe" % pid)
+    except (AttributeError, OSError):
+        return True
+    return "py" in os.path.basename(path) or path == os.path.realpath(sys.executable)
 
 
 def catch_signals():
@@ -272,7 +322,24 @@ def count_here(path, changes=()):
         leave(status)
 
     os._exit = _exit
+    note_forks(probes)
     return probes.install()
+
+
+def note_forks(probes):
+    """Note the processes that this one forks."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: probes.note("forked"))
+    elif hasattr(os, "fork"):
+        fork_itself = os.fork
+
+        def fork():
+            pid = fork_itself()
+            if pid == 0:
+                probes.note("forked")
+            return pid
+
+        os.fork = named(fork, fork_itself)
 
 
 def run_program(path):

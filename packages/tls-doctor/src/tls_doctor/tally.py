@@ -135,6 +135,7 @@ class Counts(Record):
         ("alive", int, "contexts with the same certificates at once, in one process"),
         ("context_mib", int, "by which memory grew during loads"),
         ("collected", int, "contexts that were freed only when the doctor had Python collect"),
+        ("left", int, "processes of these that ran on when the program had ended"),
         ("dropped", int, "open connections that were closed only then"),
         ("on_loop", LoopLoads, "loads under a running loop"),
         ("blocked", lambda: Stall(by="asyncio"), "of asyncio and trio, by clients"),
