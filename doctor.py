@@ -1437,6 +1437,7 @@ class Client(Record):
         ("owners", nothing, "which of `Counts` has the number of its sessions or pools"),
         ("front", nothing, "the library by which programs use it"),
         ("constructor", nothing, "what a program makes of it, and keeps"),
+        ("connects", bool, "it connects once: what is kept is the context that it takes"),
         ("keyword", nothing, "by which that takes a context or a client; None: it takes neither"),
         # What is tried and applied; see `trials` and `changes`.
         ("trial", nothing, "(module, function that loads again, function that does not)"),
@@ -1496,6 +1497,9 @@ def advice_to_keep(library):
     text = "Make one client of %s, and keep it" % library
     if client.keyword is None:
         return client.constructor, text + " (it takes no context or client of yours)."
+    if client.connects:
+        text = "It takes a context of yours as %s=: make one, and give it to each connection."
+        return client.constructor, text % client.keyword
     kind = "client" if "client" in client.keyword else "context"
     return client.constructor, text + " (it takes a %s of yours as %s=)." % (kind, client.keyword)
 
@@ -1662,7 +1666,8 @@ register(Client("aiobotocore", makers="create_client", entered=True))
 register(Client("kubernetes", constructor="kubernetes.client.ApiClient"))
 register(Client("redis", constructor="redis.Redis"))
 register(Client("svix", constructor="svix.api.Svix"))
-register(Client("websockets", constructor="websockets.sync.client.connect", keyword="ssl"))
+register(Client("websockets", constructor="websockets.sync.client.connect", keyword="ssl",
+    connects=True))  # fmt: skip
 register(Client("aiomqtt", constructor="aiomqtt.Client", keyword="tls_context"))
 
 # What brings TLS of its own; a module is called as its package, unless one is named.
@@ -3044,9 +3049,12 @@ def others_wait(loop):
             due = loop.deadlines.next_deadline() <= loop.clock.current_time()
             due = due or any(task._next_send_fn is not None for task in loop.tasks)
         else:
-            timers = loop._scheduled
-            due = bool(timers) and timers[0].when() <= loop.time()
-            due = bool(loop._ready) or due or bool(loop._selector.select(0))
+            present = loop.time()
+            handles = [timer for timer in list(loop._scheduled) if timer.when() <= present]
+            handles += list(loop._ready)
+            # One that is cancelled is there until its turn, and waits for nothing.
+            due = any(not handle._cancelled for handle in handles)
+            due = due or bool(loop._selector.select(0))
         return due or "listening" in watched_sockets()
     except Exception:
         return bool(watched_sockets()) or bool(tasks_beside(loop))
@@ -5589,6 +5597,8 @@ def keep_one(row):
         if not both:  # nothing is said of httpx.get
             sentence = KEPT_CLIENT
     library = library_between(row) or (None if client.keep else row["client"])
+    if library and client_named(library).connects:
+        return given_context(library, row), advice_to_keep(library)[1]
     if library:
         _, note = advice_to_keep(library)
         if client.keep and client_named(library).keyword:
@@ -5668,6 +5678,21 @@ def client_line(library, row, how):
         if maker
         else ("client = ...  # of %s, made %s" % (library, how))
     )
+
+
+def given_context(library, row):
+    """Return the line that gives one context to each connection of a library that takes one.
+
+    It is the program's own call, if its file has one, with the context added.
+    """
+    record, place = client_named(library), row["at"][0][0] if row["at"] else None
+    name = record.constructor.rpartition(".")[2]
+    call = place and (call_of_library(place, library, name) or call_at(place, [name]))
+    call = call or "%s.%s(...)" % (library, name)
+    context = with_trust("context = ssl.create_default_context()", row)
+    more = "%s=context)" % record.keyword
+    call = call[:-1] + (more if call.endswith("()") else ", " + more)
+    return "%s  # once; then %s" % (context, call)
 
 
 CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"

@@ -1,6 +1,8 @@
 """The doctor on programs after public reports, each with its healthy twin: what is so decides."""
 
 import ast
+import base64
+import hashlib
 import json
 import subprocess
 import sys
@@ -1030,6 +1032,54 @@ def test_the_line_is_named_that_gave_it_to_a_thread(how, site, tmp_path):
         next(each for each in (START + text).splitlines() if "requests.get" in each)
     )
     assert report["counts"]["clients"][0]["at"] == [[f"program.py:{line}", 6]]
+
+
+def websocket(connection, context):
+    """Shake hands as a WebSocket does, and close."""
+    with context.wrap_socket(connection, server_side=True) as secure:
+        file, key = secure.makefile("rb"), b""
+        while line := file.readline().strip():
+            name, _, value = line.partition(b": ")
+            key = value if name.lower() == b"sec-websocket-key" else key
+        accepted = hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
+        secure.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n")
+        secure.sendall(b"Connection: Upgrade\r\nSec-WebSocket-Accept: ")
+        secure.sendall(base64.b64encode(accepted) + b"\r\n\r\n")
+        secure.sendall(b"\x88\x02\x03\xe8")
+        file.read(8)  # the same from the client, masked
+
+
+SAYS = """
+import asyncio, ssl, websockets
+URL = "wss://127.0.0.1:" + os.environ["PORT"]
+ONCE
+async def say():
+    async with websockets.connect(URL, open_timeout=30) as socket:
+        await socket.wait_closed()
+async def main():
+    for _ in range(6): await say()
+asyncio.run(main())
+"""
+
+
+def test_each_connection_of_websockets_is_given_one_context(site, tmp_path, python):
+    """And who awaits them one after the other keeps nobody waiting."""
+    call = "websockets.connect(URL, open_timeout=30"
+    with listening(websocket, site[3]) as port:
+        variables = {"PORT": str(port)}
+        text = SAYS.replace("ONCE", "")
+        report = tried(text, site, tmp_path, python, variables=variables)
+        assert judged(report)[1:] == ("repeated", 1)
+        assert report["verdicts"]["loads on the loop"] == "free"
+        assert report["counts"]["on_loop"]["waiting"] == 0
+        [first] = [each for each in report["advice"] if each["id"] == "keep-one"]
+        assert "takes a context of yours as ssl=" in first["what"]
+        once, _, then = first["add"].partition("  # once; then ")
+        assert then == call + ", ssl=context)"
+        text = SAYS.replace("ONCE", once).replace(call + ")", then)
+        report = tried(text, site, tmp_path, python, variables=variables)
+        assert judged(report)[1:] == ("not repeated", 0)
+        assert (report["counts"]["loads"], report["counts"]["connections"]) == (1, 6)
 
 
 # --------------------------------------------------------------------- HTTP/2, and what is dropped

@@ -1,7 +1,9 @@
 """Small parts of the doctor, on values that are written down: clocks, looks, words, changes."""
 
+import asyncio
 import os
 import subprocess
+import time
 import types
 
 import here
@@ -15,6 +17,7 @@ from tls_doctor import (
     processes,
     report,
     rerun,
+    state,
     which_http,
 )
 from tls_doctor.basis import ITS_OWN
@@ -262,3 +265,28 @@ def test_a_later_process_of_the_same_number_is_another(monkeypatch):
     running.update({10: (1, "z"), 11: (1, "y"), 12: (1, "c"), 13: (12, "d")})
     offspring.end()
     assert sent == [12, 13] and not offspring.runs()
+
+
+# ------------------------------------------------------------------------------ whoever else waits
+
+
+@pytest.mark.parametrize(
+    ("kind", "cancelled", "waits"),
+    [("soon", False, True), ("soon", True, False), ("due", False, True), ("due", True, False),
+     ("later", False, False), ("", False, False)],
+)  # fmt: skip
+def test_what_is_cancelled_does_not_wait_for_the_loop(kind, cancelled, waits):
+    """A socket that has connected leaves a cancelled callback behind."""
+
+    async def look():
+        loop = asyncio.get_running_loop()
+        if kind == "soon":
+            handle = loop.call_soon(lambda: None)
+        elif kind:
+            handle = loop.call_later(0 if kind == "due" else 60, lambda: None)
+        if kind and cancelled:
+            handle.cancel()
+        time.sleep(0.002)
+        return state.others_wait(loop)
+
+    assert asyncio.run(look()) is waits

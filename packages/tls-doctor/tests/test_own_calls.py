@@ -149,3 +149,22 @@ def test_a_password_that_is_set_on_a_context_is_not_repeated(tmp_path):
 )
 def test_a_report_repeats_no_secret_of_the_command(words, shown):
     assert own_calls.command_without_secrets(words) == (shown or " ".join(words))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("from websockets.sync.client import connect\nwith connect() as one: pass\n",
+         "connect(ssl=context)"),
+        ("import websockets\nwebsockets.connect(URL, close_timeout=1)\n",
+         "websockets.connect(URL, close_timeout=1, ssl=context)"),
+        ("from ours import say\nsay()\n", "websockets.connect(..., ssl=context)"),
+    ],
+)  # fmt: skip
+def test_a_connection_that_takes_a_context_is_given_one(text, line, tmp_path):
+    program = tmp_path / "one.py"
+    program.write_text(text)
+    row = row_of("websockets", "websockets", f"{program}:2")
+    context = "context = ssl.create_default_context()"
+    assert advice.keep_one(row)[0] == f"{context}  # once; then {line}"
+    assert advice.line_for_all(context, row, shares=True) == context

@@ -514,6 +514,8 @@ def keep_one(row):
         if not both:  # nothing is said of httpx.get
             sentence = KEPT_CLIENT
     library = library_between(row) or (None if client.keep else row["client"])
+    if library and client_named(library).connects:
+        return given_context(library, row), advice_to_keep(library)[1]
     if library:
         _, note = advice_to_keep(library)
         if client.keep and client_named(library).keyword:
@@ -593,6 +595,21 @@ def client_line(library, row, how):
         if maker
         else ("client = ...  # of %s, made %s" % (library, how))
     )
+
+
+def given_context(library, row):
+    """Return the line that gives one context to each connection of a library that takes one.
+
+    It is the program's own call, if its file has one, with the context added.
+    """
+    record, place = client_named(library), row["at"][0][0] if row["at"] else None
+    name = record.constructor.rpartition(".")[2]
+    call = place and (call_of_library(place, library, name) or call_at(place, [name]))
+    call = call or "%s.%s(...)" % (library, name)
+    context = with_trust("context = ssl.create_default_context()", row)
+    more = "%s=context)" % record.keyword
+    call = call[:-1] + (more if call.endswith("()") else ", " + more)
+    return "%s  # once; then %s" % (context, call)
 
 
 CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"

@@ -77,6 +77,7 @@ class Client(Record):
         ("owners", nothing, "which of `Counts` has the number of its sessions or pools"),
         ("front", nothing, "the library by which programs use it"),
         ("constructor", nothing, "what a program makes of it, and keeps"),
+        ("connects", bool, "it connects once: what is kept is the context that it takes"),
         ("keyword", nothing, "by which that takes a context or a client; None: it takes neither"),
         # What is tried and applied; see `trials` and `changes`.
         ("trial", nothing, "(module, function that loads again, function that does not)"),
@@ -136,6 +137,9 @@ def advice_to_keep(library):
     text = "Make one client of %s, and keep it" % library
     if client.keyword is None:
         return client.constructor, text + " (it takes no context or client of yours)."
+    if client.connects:
+        text = "It takes a context of yours as %s=: make one, and give it to each connection."
+        return client.constructor, text % client.keyword
     kind = "client" if "client" in client.keyword else "context"
     return client.constructor, text + " (it takes a %s of yours as %s=)." % (kind, client.keyword)
 
@@ -302,7 +306,8 @@ register(Client("aiobotocore", makers="create_client", entered=True))
 register(Client("kubernetes", constructor="kubernetes.client.ApiClient"))
 register(Client("redis", constructor="redis.Redis"))
 register(Client("svix", constructor="svix.api.Svix"))
-register(Client("websockets", constructor="websockets.sync.client.connect", keyword="ssl"))
+register(Client("websockets", constructor="websockets.sync.client.connect", keyword="ssl",
+    connects=True))  # fmt: skip
 register(Client("aiomqtt", constructor="aiomqtt.Client", keyword="tls_context"))
 
 # What brings TLS of its own; a module is called as its package, unless one is named.

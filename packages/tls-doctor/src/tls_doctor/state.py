@@ -60,9 +60,12 @@ def others_wait(loop):
             due = loop.deadlines.next_deadline() <= loop.clock.current_time()
             due = due or any(task._next_send_fn is not None for task in loop.tasks)
         else:
-            timers = loop._scheduled
-            due = bool(timers) and timers[0].when() <= loop.time()
-            due = bool(loop._ready) or due or bool(loop._selector.select(0))
+            present = loop.time()
+            handles = [timer for timer in list(loop._scheduled) if timer.when() <= present]
+            handles += list(loop._ready)
+            # One that is cancelled is there until its turn, and waits for nothing.
+            due = any(not handle._cancelled for handle in handles)
+            due = due or bool(loop._selector.select(0))
         return due or "listening" in watched_sockets()
     except Exception:
         return bool(watched_sockets()) or bool(tasks_beside(loop))
