@@ -254,17 +254,17 @@
       const order = ways.map((way, i) => ({i, ...way, walls: lines[i][at]}))
         .sort((a, b) => a.walls[0] - b.walls[0]);
       const best = order[0].walls[0];
-      const good = order.filter(way => way.walls[0] < 1.1 * best).map(way => way.label);
+      const good = order.filter(way => way.walls[0] < 1.1 * best).map(way => way.name);
       const marks = points.filter(point => its(point) && point[1] === now.ms);
       const lost = now.loss ? `, ${share(now.loss)} of the packets lost` : "";
       said.textContent = `${books(now.n)} of ${size(now.body)} from ${now.ms} ms away${lost}. By the `
-        + `law ${good.length > 1 ? "the soonest are" : "the soonest is"} ${good.join("; ")}: ${time(best)}. `
+        + `law, after ${time(best)}, the soonest: ${good.join(" and ")}. `
         + (marks.length ? "" : "Here nothing was measured.");
-      list.replaceChildren(...order.map(({i, label, colour, walls: [s, low, high]}) => {
+      list.replaceChildren(...order.map(({i, name, colour, walls: [s, low, high]}) => {
         const mark = make("i", {style: `background:var(--cb-${colour})`, "aria-hidden": "true"});
         const spread = now.loss ? ` (mostly ${time(low)} to ${time(high)})` : "";
         const found = marks.find(point => point[0] === i);
-        const row = make("li", {}, mark, make("b", {}, label),
+        const row = make("li", {}, mark, make("b", {}, name),
           make("span", {}, `${time(s)}${spread}, `
             + (s < 1.005 * best ? "the soonest" : `${digits(s / best, 2)} times as long`)));
         if (found) {

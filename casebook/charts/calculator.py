@@ -36,6 +36,11 @@ LOSSES = (0.0, 0.001, 0.005, 0.01, 0.02)
 
 #: What is written at a line's end, and its colour, in the order of law.WAYS.
 _SHORT = ("one", "six", "one each", "streams", "wide")
+#: How the list below the picture calls them.
+_NAMES = (
+    "one connection", "six connections", "a connection for each book",
+    "streams with the client's own window", "streams with a wide window",
+)  # fmt: skip
 _COLOURS = [choice_for("way", way) for way in law.WAYS]
 #: The last is dashed: where it lies on another line, both are seen.
 _STYLES = ["-"] * (len(law.WAYS) - 1) + [(0, (5, 4))]
@@ -82,7 +87,7 @@ def calculator(
         data=chart_data(rows, "way", "latency_ms", "n", "body", "loss", "wall_s"),
         key=[
             (key_mark('<rect y="6" width="26" height="4"/>', colour), label)
-            for label, colour in zip(law.WAYS, _COLOURS, strict=True)
+            for label, colour in zip(_NAMES, _COLOURS, strict=True)
         ],
     )
     data = json.dumps(as_data(rows, first), separators=(",", ":")).replace("</", "<\\/")
@@ -117,10 +122,10 @@ def as_data(rows: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
     ]
     return {
         "ways": [
-            {"label": label, "short": short, "colour": colour}
+            {"name": name, "short": short, "colour": colour}
             | {"connections": connections, "window": window}
-            for (label, (connections, window)), short, colour in zip(
-                law.WAYS.items(), _SHORT, _COLOURS, strict=True
+            for (connections, window), name, short, colour in zip(
+                law.WAYS.values(), _NAMES, _SHORT, _COLOURS, strict=True
             )
         ],
         "distances": DISTANCES,

@@ -40,8 +40,8 @@ def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Ta
     data = {**asdict(costs), "size": SIZE, "first": chosen}
     summary = (
         f"{FIRST['pages']:,.0f} pages in {FIRST['hours']} hours, a new connection for each, on "
-        f"machines of {FIRST['cores']} cores for {chosen['cents']:.1f} cents an hour each, and "
-        "nothing but fetching"
+        f"machines of {FIRST['cores']} cores, at {chosen['cents']:.1f} cents an hour a core, "
+        "and nothing but fetching"
     )
     heads = ("certificates", "CPU for a page, ms", "pages a second on a machine", "machines",
              "schedulers", "dollars")  # fmt: skip

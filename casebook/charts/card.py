@@ -1,6 +1,7 @@
 """The picture beside a shared link to the book: ten requests, without pyOpenSSL and with it.
 
-They are those of the first case, drawn from the recorded timelines.
+They are those of the first case, drawn from the recorded timelines. The package is not named, which
+would give the answer away.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ _DPI = 100
 _N, _PYTHON = 10, "2.7"
 _SHOWN = {
     (): ("grequests alone", ROLES["fast"]),
-    ("pyopenssl",): ("with pyOpenSSL", ROLES["slow"]),
+    ("pyopenssl",): ("one package more", ROLES["slow"]),
 }
 
 
@@ -48,7 +49,7 @@ def draw(title: str) -> Card:
     figure = Figure(figsize=(WIDTH / _DPI, HEIGHT / _DPI), dpi=_DPI, facecolor=INK["ground"][0])
     FigureCanvasAgg(figure)
     figure.text(0.05, 0.89, title, fontsize=31, fontweight="bold", color=ink, va="center")
-    question = "The same ten requests, all sent at once, and one package more."
+    question = "The same ten requests, all sent at once. What is different?"
     figure.text(0.05, 0.785, question, fontsize=22, color=ink, va="center")
     end_s = max(run.wall_s for run, *_ in panels)
     for i, (run, label, colour) in enumerate(panels):

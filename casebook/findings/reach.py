@@ -19,7 +19,8 @@ from casebook.errors import UsageError
 
 #: The columns of runs that say what was measured on, beside their stack, in this order.
 COLUMNS = (
-    *("client", "library", "protocol", "chain", "threads", "latency_ms", "lose", "congestion"),
+    *("client", "engine", "library", "protocol", "chain", "threads"),
+    *("latency_ms", "lose", "congestion"),
     "openssl",
 )
 #: So many values of a column are named; of more, how many there are.

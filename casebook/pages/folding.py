@@ -127,10 +127,18 @@ def fold(_app: Sphinx, doctree: nodes.document, page: str) -> None:
 
 
 def _enclose(section: nodes.section, kind: str, summary: str) -> None:
-    """Put what stands below the heading of a section into a fold."""
+    """Put what stands below the heading of a section into a fold.
+
+    A last paragraph that begins in bold, as in "Next: ...", leads on, and stays in sight.
+    """
     start = f'<details class="{kind}"><summary>{escape(summary)}</summary>'
+    end = len(section) - _leads_on(section[-1])
+    section.insert(end, nodes.raw("", "</details>", format="html"))
     section.insert(1, nodes.raw("", start, format="html"))
-    section.append(nodes.raw("", "</details>", format="html"))
+
+
+def _leads_on(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.paragraph) and isinstance(node[0], nodes.strong)
 
 
 def _is_folded_cell(node: nodes.Node) -> bool:

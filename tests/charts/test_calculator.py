@@ -14,7 +14,7 @@ from test_pages import inaccessible, too_wide, troubles
 from casebook import charts, places
 from casebook.cases.bookstore.line import law
 from casebook.cases.bookstore.line.situations import placed
-from casebook.charts.calculator import by_law
+from casebook.charts.calculator import _NAMES, by_law
 from casebook.errors import UsageError
 
 
@@ -122,7 +122,7 @@ def picture():
 
 def test_what_was_measured_is_told_with_its_setting(picture):
     data = json.loads(re.search(r'<script type="application/json">(.*?)</script>', picture.html)[1])
-    assert [way["label"] for way in data["ways"]] == list(law.WAYS)
+    assert [way["name"] for way in data["ways"]] == list(_NAMES)
     assert data["first"] == {"n": 13, "body": 27_000, "loss": 0.0, "ms": 35.0}
     points = data["points"]
     assert len(points) == 4 * 3 and all(point[-1] == 3 for point in points)
@@ -205,7 +205,7 @@ def test_it_is_set_by_keys_and_says_what_the_law_says(tab):
     assert soonest(tab).startswith("streams")
     body.focus()
     tab.keyboard.press("End")
-    assert soonest(tab) == "a connection for each"
+    assert soonest(tab) == "a connection for each book"
     slider(tab, "ms").focus()
     tab.keyboard.press("Home")
     assert "from 0.5 ms away" in said.text_content()
