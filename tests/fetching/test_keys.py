@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from casebook import stacks
-from casebook.cases.fetching import bench, near_limit, processor_time, server, trust
+from casebook.cases.fetching import bench, near_limit, processor_time, run_record, server, trust
 from casebook.laboratory import measurements
 from casebook.stacks import digests, environments
 
@@ -77,6 +77,21 @@ def test_a_run_depends_on_its_own_client_the_server_and_the_cure_where_it_has_it
     assert [name for name in depends_on(client="threads") if name.endswith("clients/threads.py")]
     for cured in ("cured-today", "preloaded-today"):
         assert "shared_context.py" in depends_on(stack=cured)
+
+
+@pytest.mark.parametrize("columns", ["COUNTERS", "STORED"])
+def test_a_run_of_which_more_is_stored_is_another_with_the_same_question(
+    keys, monkeypatch, columns
+):
+    usual, observed = key_of(keys), key_of(keys, gather="turns")
+    monkeypatch.setattr(run_record, columns, (*getattr(run_record, columns), "retries"))
+    other = key_of(keys)
+    assert other != usual and other.asked == usual.asked
+    changed = {
+        name for name in other.depends_on if other.depends_on[name] != usual.depends_on[name]
+    }
+    assert changed == {"what is stored of a run"}
+    assert key_of(keys, gather="turns") == observed  # which is stored whole
 
 
 @pytest.mark.parametrize(

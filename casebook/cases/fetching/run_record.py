@@ -70,7 +70,7 @@ class Run:
 #: The fields of a run that are no column of their own.
 _APART = ("counters", "versions", "provenance")
 #: What is stored of a run: what the probe measured, what was counted, and how many responses came.
-_STORED = (
+STORED = (
     *("python", "wall_s", "user_s", "sys_s", "process_cpu_s", "peak_rss_kib"),
     *("ok", "counters", "versions"),
 )
@@ -127,7 +127,7 @@ def to_store(
         "counters": {name: counters.get(name) for name in COUNTERS},
         "versions": dict(answer["versions"], openssl=answer["openssl"]),
     }
-    return {name: further.get(name, answer.get(name)) for name in _STORED}
+    return {name: further.get(name, answer.get(name)) for name in STORED}
 
 
 def question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
@@ -169,7 +169,7 @@ def from_measurement(measurement: Measurement, stack: str = "") -> Run:
 def _values(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a run that were asked for, that were answered, and that follow."""
     asked = {name: parameters[name] for name in _ASKED}
-    answered: dict[str, Any] = {name: answer.get(name) for name in _STORED}
+    answered: dict[str, Any] = {name: answer.get(name) for name in STORED}
     n, delay_s, wall_s = asked["n"], asked["delay_s"], answered["wall_s"]
     peak = answered["counters"].get("peak_in_flight")
     return {
