@@ -68,8 +68,8 @@ def dots(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     value}, dotted uprights. log: by default, if the values span a decade; a linear scale starts at
     0, with lines from there to the medians, faint where dots lie on them. end: takes a median and
     its row's runs, and returns the text beside them. finding: what the caption says in place of the
-    medians. roles: {a row's name or its value of `by`: its role}, of colours.ROLES; by default that
-    of the verdict in its runs.
+    medians. roles: {a row's label, its name or its value of `by`: its role}, of colours.ROLES; by
+    default that of the verdict in its runs.
     """
     quantities = series.quantities(value)
     if not 1 <= len(quantities) <= len(MARKERS):

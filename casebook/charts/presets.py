@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from casebook import words
-from casebook.cases.fetching.analysis import CONCURRENT_FROM, verdict_of
+from casebook.cases.fetching.analysis import CONCURRENT, CONCURRENT_FROM, SERIAL, verdict_of
 from casebook.cases.fetching.names import CURES
 from casebook.charts import series
 from casebook.charts.against import against
@@ -15,6 +15,7 @@ from casebook.charts.lines import Limit
 from casebook.mistakes import for_readers
 
 _E = "effective_concurrency"
+_ROLE_OF_VERDICT = {SERIAL: "slow", CONCURRENT: "fast"}
 
 
 @for_readers
@@ -118,8 +119,10 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     finding = wall.describe_range(
         [series.Point.from_runs(part, part.rows["wall_s"]) for part in parts], f"At n = {n}, "
     )
-    verdicts = words.grouped((verdict_of(part.rows), part.label) for part in parts)
-    for verdict, labels in verdicts.items():
+    # A row's label, its colour and the caption follow one rule, that of the best repeat: noise can
+    # hide concurrency, and then the repeats differ, but it cannot make it.
+    verdicts = {part.label: verdict_of(part.rows) for part in parts}
+    for verdict, labels in words.grouped((one, label) for label, one in verdicts.items()).items():
         finding += f" {words.capital(verdict)}: {'; '.join(labels)}."
     return dots(
         frame,
@@ -132,6 +135,7 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
         limits={f"one delay, {words.delay(delays[0])}": delays[0]} if len(delays) == 1 else {},
         end=lambda median, rows: f"{words.seconds(median)}, {verdict_of(rows)}",
         finding=finding,
+        roles={label: _ROLE_OF_VERDICT.get(one, "other") for label, one in verdicts.items()},
     )
 
 

@@ -269,12 +269,12 @@ def in_rows(
 def _colour_of_role(part: Part, by: Sequence[str], roles: Mapping[str, str]) -> str:
     """Return the colour of a part's role; grey if it plays none."""
     first = part.rows.iloc[0]
-    for key in (part.name, *(str(first[column]) for column in by)):
+    for key in (part.label, part.name, *(str(first[column]) for column in by)):
         if key in roles:
             return of_role(roles[key])
     if roles:
         return ROLES["other"]
-    verdict = choice_for("verdict", verdict_of_rows(part.rows))
+    verdict = choice_for("verdict", unanimous_verdict(part.rows))
     choices = [verdict, *(choice_for(column, first[column]) for column in by if are_roles(column))]
     return next((choice for choice in choices if choice in ROLES.values()), ROLES["other"])
 
@@ -292,7 +292,7 @@ def _in_roles(parts: Sequence[Part], by: Sequence[str], roles: Mapping[str, str]
     return [replace(part, colour=of_roles.get(part.name, part.colour)) for part in parts]
 
 
-def verdict_of_rows(rows: pd.DataFrame) -> str:
+def unanimous_verdict(rows: pd.DataFrame) -> str:
     """Return the one verdict of all rows at the largest n; "" if they have none, or several."""
     if "verdict" not in rows:
         return ""

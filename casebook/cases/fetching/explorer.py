@@ -115,7 +115,7 @@ class Timeline(Observation):
 
         It is counted in the picture itself; no clock decides it.
         """
-        return analysis.SERIAL if self.peak_waiting <= 1 else analysis.CONCURRENT
+        return analysis.verdict_by_peak(self.peak_waiting)
 
     @property
     def published(self) -> str:

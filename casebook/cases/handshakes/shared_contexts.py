@@ -75,11 +75,15 @@ _PATCHED = [
 ]
 
 
-def verdict(n: int, peak: int) -> str:
-    """Judge by the peak: `serial`, `concurrent` or `between`.
+def verdict_of_handshakes(n: int, peak: int) -> str:
+    """Judge threads by the peak of their handshakes: `serial`, `concurrent` or `between`.
 
     `serial` if the server never handled two at once, `concurrent` if it handled more than half of
-    them at once. peak: the most of n that it handled at once.
+    them at once. The threads begin together, and each handshake
+    lasts as long as the server waits: of threads that do not wait for each other, all are in it
+    at once. A few at once, which would do among requests (analysis.verdict_by_peak), may be one
+    that begins while another ends; they fit neither, and are `between`. peak: the most of n that
+    it handled at once.
     """
     if n < 2:
         return BETWEEN
@@ -230,7 +234,7 @@ def _figures(parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     return counters | {
         "how": {**WAYS, **TASKS}[parameters["way"]],
         "wall_s": answer["wall_s"],
-        "verdict": verdict(parameters["n"], counters[peak]),
+        "verdict": verdict_of_handshakes(parameters["n"], counters[peak]),
         "truststore": answer["truststore"] or "",
         "context": answer["context"] or "",
         "openssl": answer["openssl"],

@@ -174,7 +174,7 @@ def verdict_on(run: dict[str, Any]) -> str:
     """Return the verdict that a run deserves: NO_TIMING if a page is missing."""
     if any(status != 200 for status in run["statuses"]):
         return NO_TIMING
-    return analysis.SERIAL if run["peak_in_flight"] <= 1 else analysis.CONCURRENT
+    return analysis.verdict_by_peak(run["peak_in_flight"])
 
 
 def _imports() -> list[str]:
