@@ -125,7 +125,7 @@ class Bench:
         return measure()
 
     def _question(self, names: list[str], parameters: dict[str, Any]) -> list[Any]:
-        return measurements.asked_of(self.script, *map(stacks.get, names), parameters)
+        return measurements.question_of(self.script, *map(stacks.get, names), parameters)
 
     @cached_property
     def _machines(self) -> list[machine_files.Machine]:

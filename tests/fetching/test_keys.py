@@ -58,7 +58,7 @@ def key_of(keys, stack="stage-1-today", repeat=1, gather="", **changed):
 )
 def test_whatever_is_asked_otherwise_is_another_run(keys, changed):
     usual, other = key_of(keys), key_of(keys, **changed)
-    assert other != usual and other.question != usual.question
+    assert other != usual and other.question_digest != usual.question_digest
     assert key_of(keys) == usual  # and the same is the same
 
 
@@ -86,7 +86,7 @@ def test_a_run_of_which_more_is_stored_is_another_with_the_same_question(
     usual, observed = key_of(keys), key_of(keys, gather="turns")
     monkeypatch.setattr(run_record, columns, (*getattr(run_record, columns), "retries"))
     other = key_of(keys)
-    assert other != usual and other.asked == usual.asked
+    assert other != usual and other.question == usual.question
     changed = {
         name for name in other.depends_on if other.depends_on[name] != usual.depends_on[name]
     }
@@ -110,7 +110,8 @@ def test_an_observation_depends_on_its_own_instrument(keys, kind, file):
     own, other = keys
     assert [name for name in own.depends_on if name.endswith(file)]
     assert not [name for name in other.depends_on if name.endswith(file)]
-    assert own.question != other.question  # which instrument it is is part of what was asked
+    # Which instrument it is is part of what was asked.
+    assert own.question_digest != other.question_digest
 
 
 def test_what_another_server_answered_is_not_stored(keys, monkeypatch):

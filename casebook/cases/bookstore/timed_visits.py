@@ -26,7 +26,7 @@ from casebook.cases.bookstore.visiting import NUMBERS, VISITED, Host, Visit, fig
 from casebook.cases.fetching import modes
 from casebook.cases.fetching.server import relay
 from casebook.errors import CasebookError, UsageError
-from casebook.laboratory import elsewhere, measurements, rounds
+from casebook.laboratory import measurements, recorded_rows, rounds
 from casebook.laboratory.experiment import runnable
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.rounds import as_list, in_turns
@@ -256,4 +256,4 @@ def _visits(stored: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 #: Visits as machine files have them.
-VISITS = elsewhere.Kind("visits", _visits, (*NUMBERS, "n", "repeat", "latency_ms"))
+VISITS = recorded_rows.Kind("visits", _visits, (*NUMBERS, "n", "repeat", "latency_ms"))

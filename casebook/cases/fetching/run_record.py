@@ -13,7 +13,7 @@ import pandas as pd
 from casebook import places
 from casebook.cases.fetching.analysis import effective_concurrency, verdict
 from casebook.errors import CasebookError, RunFailed
-from casebook.laboratory import elsewhere, measurements
+from casebook.laboratory import measurements, recorded_rows
 from casebook.laboratory.experiment import Experiment, Measurement
 from casebook.words import LIVE
 
@@ -130,10 +130,12 @@ def to_store(
     return {name: further.get(name, answer.get(name)) for name in STORED}
 
 
-def question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+def question_parts(
+    targets: Sequence[Any], parameters: dict[str, Any], repeat: Any
+) -> Sequence[Any]:
     """Return the parts of the question, in the form that machine files have: Experiment.form."""
     scheme = parameters.pop("scheme")
-    return *of, parameters | {"repeat": repeat}, scheme
+    return *targets, parameters | {"repeat": repeat}, scheme
 
 
 def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
@@ -141,13 +143,13 @@ def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, 
     values = _values(parameters, answer)
     values |= {f"counters_{name}": values["counters"].get(name) for name in COUNTERS}
     columns = {name: values[name] for name in FRAME_COLUMNS if name in values}
-    if not elsewhere.is_plain(columns, NUMBERS):
+    if not recorded_rows.is_plain(columns, NUMBERS):
         raise RunFailed("there is text where a run has numbers. Nothing was recorded.")
     return columns
 
 
 #: Runs as machine files have them, and as a stack's own experiment (bench.fetching) has them, too.
-FETCHES = Experiment(places.PROBES / "fetch.py", figures, form=question)
+FETCHES = Experiment(places.PROBES / "fetch.py", figures, form=question_parts)
 
 
 def from_measurement(measurement: Measurement, stack: str = "") -> Run:
@@ -215,4 +217,4 @@ def _runs(stored: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 #: Runs as machine files have them.
-RUNS = elsewhere.Kind("runs", _runs, (*NUMBERS, "repeat"))
+RUNS = recorded_rows.Kind("runs", _runs, (*NUMBERS, "repeat"))

@@ -201,20 +201,20 @@ def _answered(job: Job, measure: Callable[[Job], dict], *which: str) -> dict:
         depends_on=(HERE / "jobs" / job.file, COUNTER, *server.DEPENDENCIES),
         ask=lambda *_: measure(job),
         spares=lambda _: is_spared(job.name, BY_DAY),
-        form=_question,
+        form=_question_parts,
     )
     parameters = {"job": [*astuple(job), *which]}
     [row] = experiment.rows(experiment.first_answer([stacks.get(job.stack)], parameters))
     return row
 
 
-def _question(
-    of: Sequence[Any],
+def _question_parts(
+    targets: Sequence[Any],
     parameters: dict[str, Any],
     repeat: Any,  # noqa: ARG001 - as an Experiment calls its form
 ) -> Sequence[Any]:
     """Return the parts of the question, in the form that machine files have: Experiment.form."""
-    return *of, parameters["job"]
+    return *targets, parameters["job"]
 
 
 def _measure_again(job: Job) -> dict:
@@ -240,7 +240,9 @@ def rows_of(answers: Iterable[dict]) -> pd.DataFrame:
     }
     rows = []
     for job in JOBS:
-        question = measurements.asked_of(places.DOCTOR, stacks.get(job.stack), list(astuple(job)))
+        question = measurements.question_of(
+            places.DOCTOR, stacks.get(job.stack), list(astuple(job))
+        )
         if stored := by_question.get(digests.digest(question)):
             rows.append({"source": words.LIVE} | stored | measurements.answer_in(stored))
     return pd.DataFrame(rows, columns=COLUMNS)
