@@ -37,7 +37,7 @@ def is_from_machine_file() -> bool:
 
 
 #: The sources' words for verdicts -> the words of this book.
-VERDICTS = {"slow": "serial", "fast": "concurrent"}
+PUBLISHED_VERDICTS = {"slow": "serial", "fast": "concurrent"}
 
 PYTHONS = {"py27": "2.7", "py37": "3.7", "today": "today"}
 

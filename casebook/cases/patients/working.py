@@ -53,12 +53,12 @@ COLUMNS = [
     *("connections_doctor", "connections_measured", "share_doctor", "exit_status"),
     *("source", "measured_at", "key"),
 ]
-AGAIN_COLUMNS = [
+PROMISE_COLUMNS = [
     *("job", "stack", "client", "loads_first", "promised", "loads_again"),
     *("cpu_ms_first", "cpu_ms_again", "kept", "source", "measured_at", "key"),
 ]
-#: What is stored of a job, beside its name: for `table`, and for `again`.
-_FIGURES = {(): COLUMNS[1:12], ("again",): AGAIN_COLUMNS[1:9]}
+#: What is stored of a job, beside its name: for `table`, and for `promises`.
+_FIGURES = {(): COLUMNS[1:12], ("again",): PROMISE_COLUMNS[1:9]}
 _WITHIN_S = 120.0
 
 
@@ -154,7 +154,7 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
 
 
 @for_readers
-def again(names: list[str] | None = None) -> pd.DataFrame:
+def promises(names: list[str] | None = None) -> pd.DataFrame:
     """Show what `doctor.py run --again` promises of some ill jobs, and what came of it.
 
     Each ran a second time, with the change: one row each.
@@ -164,7 +164,7 @@ def again(names: list[str] | None = None) -> pd.DataFrame:
     the whole program), kept (whether the promise was), source. Raises UsageError for an unknown
     name.
     """
-    return _rows(_row_again, CHANGED if names is None else names, AGAIN_COLUMNS)
+    return _rows(_promise_row, CHANGED if names is None else names, PROMISE_COLUMNS)
 
 
 def _rows(row: Callable[[Job], dict], names: list[str] | None, columns: list[str]) -> pd.DataFrame:
@@ -185,8 +185,8 @@ def _rows(row: Callable[[Job], dict], names: list[str] | None, columns: list[str
     return pd.DataFrame(rows, columns=columns)
 
 
-def _row_again(job: Job) -> dict:
-    """Return one row of `again`, stored, new or recorded."""
+def _promise_row(job: Job) -> dict:
+    """Return one row of `promises`, stored, new or recorded."""
     return _answered(job, _measure_again, "again")
 
 
