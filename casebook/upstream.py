@@ -426,7 +426,7 @@ def answers(verdict: PackageClaim) -> list[Answer]:
 
 
 def clients() -> list[Answer]:
-    """What clients can do today: the rows of `abilities`, in values that JSON knows."""
+    """Return what clients can do today: the rows of `abilities`, in values that JSON knows."""
     rows = abilities()
     return rows.astype(object).where(rows.notna(), None).to_dict("records")
 

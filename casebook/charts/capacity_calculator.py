@@ -39,8 +39,9 @@ def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Ta
     case of them.
     """
     first = model.at_scale(
-        costs, [FIRST["pages"]], size=SIZE, pages_per_connection=FIRST["pages_per_connection"], hours=FIRST["hours"],
-        cores=int(FIRST["cores"]), dollars_per_core_hour=dollars_per_core_hour,
+        costs, [FIRST["pages"]], size=SIZE, pages_per_connection=FIRST["pages_per_connection"],
+        hours=FIRST["hours"], cores=int(FIRST["cores"]),
+        dollars_per_core_hour=dollars_per_core_hour,
     )  # fmt: skip
     chosen = {**FIRST, "cents": 100 * dollars_per_core_hour}
     data = {**asdict(costs), "size": SIZE, "first": chosen}

@@ -11,7 +11,7 @@ from casebook.charts.captions import Caption
 from casebook.charts.figure import Chart, slug
 from casebook.charts.multiples import stages_named
 from casebook.charts.origins import origin
-from casebook.charts.series import columns
+from casebook.charts.series import require_columns
 from casebook.colours import choice_for, variable
 from casebook.mistakes import for_readers
 
@@ -42,7 +42,7 @@ def verdict_matrix(
     colour alone. A stack whose own steps inject pyOpenSSL says so: today's requests no longer does
     that by itself.
     """
-    columns(frame, "stack", "n", "effective_concurrency", "verdict")
+    require_columns(frame, "stack", "n", "effective_concurrency", "verdict")
     if "scheme" in frame:
         frame = frame[frame["scheme"] == "https"]
     publications = {} if published is None else published.set_index("stack")["published"].to_dict()

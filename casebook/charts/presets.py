@@ -35,7 +35,7 @@ def n_against_wall(
     delays instead of seconds. limits: {label: seconds, or seconds as a function of n}. Both axes
     are logarithmic if n spans a decade or more.
     """
-    series.columns(frame, "stack", "n", "wall_s", "delay_s")
+    series.require_columns(frame, "stack", "n", "wall_s", "delay_s")
     rows = frame if published is None else pd.concat([frame, published])
     delays = sorted(rows["delay_s"].dropna().unique())
     name, unit, limits = name or title, "s", limits or {}
@@ -80,7 +80,7 @@ def effective_concurrency(
     verdict). Lines stand at 1, which no serial run can exceed, and at 1.5, from which a run
     counts as concurrent.
     """
-    series.columns(frame, "stack", _E)
+    series.require_columns(frame, "stack", _E)
     parts = series.groups(series.usable(frame, _E), by)
     finding = "; ".join(
         f"{part.label} {series.span(part.rows[_E])} "
@@ -108,7 +108,7 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     Its first stack, the one to compare with, comes first; the others follow, fastest first.
     The delay is a line if all have the same.
     """
-    series.columns(frame, "stack", "n", "delay_s", "wall_s", _E, "verdict")
+    series.require_columns(frame, "stack", "n", "delay_s", "wall_s", _E, "verdict")
     frame = frame[frame["n"] == frame["n"].max()]
     names = {name: CURES.get(name) or words.stack_label(name) for name in frame["stack"]}
     frame = frame.assign(variant=frame["stack"].map(names))

@@ -260,8 +260,8 @@ def test_the_memory_of_the_model_is_that_of_the_largest_worker_of_all_jobs():
 
 def test_a_job_at_scale_by_hand():
     frame = capacity.at_scale(
-        COSTS, [3.6e6, 3.6e8], size=10, pages_per_connection=10, hours=10, cores=8, dollars_per_core_hour=0.5,
-        other_ms=6,
+        COSTS, [3.6e6, 3.6e8], size=10, pages_per_connection=10, hours=10, cores=8,
+        dollars_per_core_hour=0.5, other_ms=6,
     )  # fmt: skip
     assert list(frame["cpu_ms"]) == [10, 8, 10, 8]
     assert list(frame["core_hours"]) == pytest.approx([10, 8, 1000, 800])

@@ -125,7 +125,7 @@ def measure_tasks(
 
     ways: of TASKS. Returns one row per way, and raises, as `measure`.
     """
-    questions = _questions(as_list(ways), [n], delay_s, possible_clients=TASKS)
+    questions = _questions(as_list(ways), [n], delay_s, possible_ways=TASKS)
     on_a_loop = replace(_THREADS, script=_TASKS, ask=partial(_run_checked, probe=_TASKS))
     return on_a_loop.measure(name, questions).reindex(columns=COLUMNS)
 
@@ -163,14 +163,14 @@ def after_patching(
 
 
 def _questions(
-    clients: list[str],
+    ways: list[str],
     sizes: list[int],
     delay_s: float,
     waits_in: Iterable[str] = (IN_HANDSHAKE,),
-    possible_clients: Mapping[str, str] = WAYS,
+    possible_ways: Mapping[str, str] = WAYS,
 ) -> list[dict[str, Any]]:
     for choices, possible in (
-        (clients, possible_clients),
+        (ways, possible_ways),
         (waits_in, (IN_HANDSHAKE, BEFORE_REPLY)),
     ):
         for choice in choices:
@@ -182,8 +182,8 @@ def _questions(
         check_range("n", n, 1, 100)
     check_range("the delay", delay_s, 1e-3, 10, " s")
     return [
-        {"way": client, "n": n, "waits_in": place, "delay_s": delay_s}
-        for client, n, place in product(clients, sizes, waits_in)
+        {"way": way, "n": n, "waits_in": place, "delay_s": delay_s}
+        for way, n, place in product(ways, sizes, waits_in)
     ]
 
 
