@@ -64,7 +64,10 @@ _WITHIN_S = 120.0
 
 @dataclass(frozen=True)
 class Job:
-    """A function of a file in jobs/, the stack that has its library, and what is asked of it."""
+    """A job of a file in jobs/, the stack that has its library, and what is asked of it.
+
+    function: what the file's JOBS, and the machine files, call its function.
+    """
 
     name: str
     stack: str
