@@ -37,7 +37,7 @@ Answer = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PackageClaim:
     """What the book says of a package.
 
     claim: the finding; chapter: where it is. true_from: the oldest release for which it was decided
@@ -193,153 +193,153 @@ _LOCK, _LOOP = "11_the_lock_around_the_handshake", "16_the_loop_that_loads"
 _OUT_THERE, _INJECTED = "08_still_out_there", "stage-2-injected-today"
 _BOTH, _HELLO = "15_thousands", "18_hello_http2"
 _COSTS, _TIMES = "13_what_one_load_costs", "14_a_time_machine"
-VERDICTS = [
-    Verdict(
+PACKAGE_CLAIMS = [
+    PackageClaim(
         "truststore", "lock-one-at-a-time", _LOCK,
         "threads that share a context shake hands one at a time",
         "0.10.5", "0.10.5", "truststore-0.10.5-today", _handshakes, before="0.10.4",
     ),
-    Verdict(
+    PackageClaim(
         "gevent", "lock-gevent", _LOCK,
         "where `patch_all()` comes first, truststore 0.10.5 fetches no page",
         "24.11.1", "26.9.0", "truststore-in-clients-today", _patched_first,
     ),
-    Verdict(
+    PackageClaim(
         "httpx2", "lock-who-not", _LOCK,
         "on Linux a client shares the standard library's context, and handshakes overlap",
         "2.16.2", "2.16.2", "truststore-in-clients-today", _shared_by_httpx2,
     ),
-    Verdict(
+    PackageClaim(
         "requests", "threads-load-each", "09_thirty_threads",
         "`requests.get` loads the certificates for each connection",
         "2.32.5", "2.34.2", "requests-2.34.2-today", _load_each, before="2.32.4",
     ),
-    Verdict(
+    PackageClaim(
         "urllib3", "cure-half-a-cure", "10_the_cure",
         "certificates are loaded for each connection, into a context that was given",
         "1.26.20", "2.8.0", "half-cured-today", _load_each,
     ),
-    Verdict(
+    PackageClaim(
         "urllib3", "machine-verify-false", _TIMES,
         "where nothing is verified, each connection loads the default certificates all the same",
         "1.26.20", "2.8.0", "requests-2.34.2-today", _load_unverified,
     ),
-    Verdict(
+    PackageClaim(
         "pyopenssl", "today-injected-is-serial", _OUT_THERE,
         "pyOpenSSL makes gevent serial once it is injected into urllib3",
         "24.2.1", "26.4.0", _INJECTED, _in_flight,
     ),
-    Verdict(
+    PackageClaim(
         "httpx", "loop-loads-on-it", _LOOP,
         "each client that is made on an event loop loads the certificates there",
         "0.27.2", "0.28.1", "on-the-loop-today", _clients_on_a_loop,
     ),
-    Verdict(
+    PackageClaim(
         "httpx", "loop-http-loads-too", _LOOP,
         "a client that asks over plain HTTP loads the certificates all the same",
         "0.27.2", "0.28.1", "on-the-loop-today", _over_plain_http,
     ),
-    Verdict(
+    PackageClaim(
         "aiohttp", "loop-aiohttp-import", _LOOP,
         "certificates are loaded when aiohttp is imported, and never by a session",
         "3.10.6", "3.14.5", "on-the-loop-today", _at_import, before="3.10.5",
     ),
-    Verdict(
+    PackageClaim(
         "niquests", "both-who-loads", _BOTH,
         "all connections of a session share one load",
         "3.21.2", "3.21.2", "niquests-today", _load_once,
     ),
-    Verdict(
+    PackageClaim(
         "truststore", "load-truststore-each-handshake", _COSTS,
         "a context that is shared loads the certificates once more for each connection",
         "0.9.0", "0.10.5", "truststore-today", _each_handshake,
     ),
-    Verdict(
+    PackageClaim(
         "pip", "lock-pip", _LOCK,
         "its own truststore, which pip-system-certs injects, shakes hands one at a time",
         "26.3", "26.3", "pip-26.3-system-certs-today", _of_pip, before="26.2",
     ),
-    Verdict(
+    PackageClaim(
         "openai", "loop-openai", _LOOP,
         "each client that is made on an event loop loads the certificates there",
         "1.60.0", "3.54.0", "on-the-loop-today", _of_openai,
     ),
-    Verdict(
+    PackageClaim(
         "openai", "loop-openai-pair", _LOOP,
         "two clients, one that awaits and one that does not, load the certificates twice",
         "1.60.0", "3.54.0", "on-the-loop-today", _of_openai_pairs,
     ),
-    Verdict(
+    PackageClaim(
         "botocore", "loop-botocore", _LOOP,
         "a client that is made and asked for nothing loads no certificates",
         "1.29.0", "1.44.5", "on-the-loop-today", _made_alone,
     ),
-    Verdict(
+    PackageClaim(
         "curl-cffi", "both-curl-cffi-loads", _BOTH,
         "the bundle is read anew for each connection",
         "0.10.0", "0.16.3", "curl-cffi-today", _read_each, turned="0.17.0",
     ),
-    Verdict(
+    PackageClaim(
         "twisted", "hello-agent", _HELLO,
         "its own client speaks HTTP/1.1, whatever the server offers",
         "22.10.0", "26.10.0", "twisted-today", _agent,
     ),
-    Verdict(
+    PackageClaim(
         "botocore", "loop-botocore-connects", _LOOP,
         "one client loads the certificates for each of its connections",
         "1.35.0", "1.44.5", "on-the-loop-today", _one_client,
     ),
-    Verdict(
+    PackageClaim(
         "aiobotocore", "loop-aiobotocore", _LOOP,
         "each client loads the certificates in a thread, and none on the loop",
         "3.8.0", "3.10.0", "aiobotocore-today", _in_a_thread, before="3.7.0",
     ),
-    Verdict(
+    PackageClaim(
         "requests-toolbelt", "today-toolbelt-leaves-no-trace", _OUT_THERE,
         "its adapter connects through pyOpenSSL, and makes gevent serial",
         "1.0.0", "1.0.0", "toolbelt-x509-today", _in_flight,
     ),
-    Verdict(
+    PackageClaim(
         "geventhttpclient", "today-geventhttpclient-blocks", _OUT_THERE,
         "its HTTPS is serial where gevent has not patched everything",
         "2.0.12", "2.6.1", "geventhttpclient-today", _unpatched,
     ),
-    Verdict(
+    PackageClaim(
         "gevent-openssl", "cures-gevent-openssl-alone", "07_cures",
         "it does not make Python 3 concurrent where pyOpenSSL is injected",
         "1.2", "1.2", "stage-3-today", _in_flight,
     ),
     # Over: what a release has fixed, or begun and ended.
-    Verdict(
+    PackageClaim(
         "requests", "patched-injection-by-version", "06_who_patched_whom",
         "it injects pyOpenSSL wherever that can be imported",
         "2.21.0", "2.23.0", "requests-2.23.0-py37", turned="2.24.0",
     ),
-    Verdict(
+    PackageClaim(
         "requests", "machine-releases-that-load", _TIMES,
         "connections share one load", "2.32.2", "2.32.4", "requests-2.32.4-today",
         before="2.31.0", turned="2.32.5",
     ),
-    Verdict(
+    PackageClaim(
         "requests", "machine-leaks", _TIMES,
         "one session's client certificate is shown for others",
         "2.32.2", "2.32.4", "requests-2.32.4-today", before="2.31.0", turned="2.32.5",
     ),
-    Verdict(
+    PackageClaim(
         "google-auth", "today-google-auth-constructor", _OUT_THERE,
         "its adapter for client certificates injects pyOpenSSL for the whole process",
         "2.55.1", "2.55.1", "google-auth-2.55.1-today", turned="2.55.2",
     ),
-    Verdict(
+    PackageClaim(
         "eventlet", "today-eventlet-twin", _OUT_THERE, "HTTPS is serial, and HTTP is not",
         "0.33.3", "0.33.3", "eventlet-0.33.3-py37", turned="0.34.1",
     ),
-    Verdict(
+    PackageClaim(
         "cryptography", "load-openssl-30-slowest", _COSTS,
         "the OpenSSL that it brings loads more slowly than all others",
         "38.0.4", "38.0.4", "openssl-3.0-today", before="36.0.2", turned="41.0.7",
     ),
-    Verdict(
+    PackageClaim(
         "truststore", "lock-is-for-something", _LOCK,
         "a context that is used by several threads at once can kill the process",
         "0.10.4", "0.10.4", "truststore-0.10.4-today", turned="0.10.5",
@@ -347,7 +347,7 @@ VERDICTS = [
 ]  # fmt: skip
 
 
-def decide(verdict: Verdict, version: str) -> Answer:
+def decide(verdict: PackageClaim, version: str) -> Answer:
     """Decide a verdict for one release of its package.
 
     Everything else in the stack stays as the book has it, as far as it is compatible with that
@@ -371,7 +371,7 @@ def decide(verdict: Verdict, version: str) -> Answer:
     return {"version": version, "still": bool(is_true), "counts": counts}
 
 
-def newest(verdict: Verdict, allowed: str = "", prerelease: bool = False) -> str:
+def newest(verdict: PackageClaim, allowed: str = "", prerelease: bool = False) -> str:
     """Return the newest release of a verdict's package, or of those that are allowed (">2,<3").
 
     Raises EnvironmentFailed if there is none.
@@ -381,7 +381,7 @@ def newest(verdict: Verdict, allowed: str = "", prerelease: bool = False) -> str
     return stacks.pins(text)[verdict.package]
 
 
-def find_turn(verdict: Verdict, turned: str) -> str:
+def find_turn(verdict: PackageClaim, turned: str) -> str:
     """Return the first release for which a verdict no longer holds, given a later one.
 
     It goes down release by release, to the newest one that the table calls true.
@@ -396,7 +396,7 @@ def find_turn(verdict: Verdict, turned: str) -> str:
         turned = below
 
 
-def answers(verdict: Verdict) -> list[Answer]:
+def answers(verdict: PackageClaim) -> list[Answer]:
     """Decide a verdict for the newest release, and for the newest pre-release if there is one.
 
     Each answer also has `turned`: the first release for which the verdict is no longer true. If a
@@ -426,7 +426,7 @@ def answers(verdict: Verdict) -> list[Answer]:
 
 
 def clients() -> list[Answer]:
-    """What clients can do today: the rows of `abilities`, in values that JSON knows."""
+    """Return what clients can do today: the rows of `abilities`, in values that JSON knows."""
     rows = abilities()
     return rows.astype(object).where(rows.notna(), None).to_dict("records")
 
@@ -440,7 +440,7 @@ def main(arguments: list[str]) -> int:
     names = ("package", "claim", "chapter", "says", "before", "true_from", "true_to", "turned")
     rows = []
     as_expected = True
-    for verdict in VERDICTS:
+    for verdict in PACKAGE_CLAIMS:
         answered = answers(verdict)
         as_expected &= all(answer["still"] is not bool(verdict.turned) for answer in answered)
         if answered:  # a pre-release may be of another shape

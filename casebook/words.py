@@ -37,7 +37,7 @@ def is_from_machine_file() -> bool:
 
 
 #: The sources' words for verdicts -> the words of this book.
-VERDICTS = {"slow": "serial", "fast": "concurrent"}
+PUBLISHED_VERDICTS = {"slow": "serial", "fast": "concurrent"}
 
 PYTHONS = {"py27": "2.7", "py37": "3.7", "today": "today"}
 
@@ -52,6 +52,25 @@ VALUES: dict[Column, dict[Any, str]] = {RUN: {("", ""): "{}"}}
 
 #: The format of any other number in a column, if it stands alone.
 NUMBERS: dict[Any, str] = {"n": "n = {:,}", "threads": "{:,} threads"}
+
+#: The headings of columns in tables, with the unit in them: those that any case may have. Each case
+#: adds its own (`head`).
+HEADINGS: dict[Any, str] = {
+    "wall_s": "wall time, s",
+    "user_s": "user CPU, s",
+    "sys_s": "system CPU, s",
+    "cpu_s": "CPU, s",
+    "process_cpu_s": "CPU of the whole process, s",
+    "server_cpu_s": "server's CPU, s",
+    "median_s": "median time, s",
+    "min_s": "fastest, s",
+    "max_s": "slowest, s",
+    "tottime_s": "total time, s",
+    "cumtime_s": "cumulative time, s",
+    "peak_rss_kib": "peak memory, KiB",
+    "peak_mb": "peak memory, MB",
+    "measured_at": "measured at, UTC",
+}
 
 #: Names that stay lower-case, even at the beginning of a sentence.
 LIBRARIES: set[str] = set()
@@ -70,6 +89,18 @@ def call(column: Column, names: Mapping[Any, str], number_format: str = "") -> N
     """
     add_names(VALUES.setdefault(column, {}), names, str(column))
     add_names(NUMBERS, {column: number_format} if number_format else {}, "a number in")
+
+
+def head(headings: Mapping[str, str]) -> None:
+    """Give columns their headings in tables, as each case does for its own when it is imported.
+
+    Parameters:
+        headings: column -> heading, with its unit, such as "server's CPU, s". Without one, a column
+            is headed by its name.
+
+    Raises UsageError if another case has used another heading.
+    """
+    add_names(HEADINGS, headings, "the heading of")
 
 
 def add_names(table: dict[Any, str], names: Mapping[Any, str], subject: str) -> None:

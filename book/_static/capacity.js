@@ -11,7 +11,7 @@
   const count = value => Math.round(value).toLocaleString("en");
   const CHOICES = [
     {name: "pages", label: "pages", from: 1e4, to: 1e10, powers: true, shown: count},
-    {name: "kept", label: "pages over one connection", from: 1, to: 1000, powers: true, shown: count},
+    {name: "pages_per_connection", label: "pages over one connection", from: 1, to: 1000, powers: true, shown: count},
     {name: "hours", label: "hours", from: 1, to: 168, shown: count},
     {name: "cores", label: "cores of a machine", from: 1, to: 64, shown: count},
     {name: "other_ms", label: "other CPU for a page (parsing), ms", from: 0, to: 50, shown: count},
@@ -43,7 +43,7 @@
   /* As capacity.at_scale. */
   function computed(costs, chosen, cured) {
     const connection = costs.connection_ms + (cured ? 0 : costs.load_ms);
-    const ms = costs.page_ms + costs.task_ms / costs.size + connection / chosen.kept
+    const ms = costs.page_ms + costs.task_ms / costs.size + connection / chosen.pages_per_connection
       + chosen.other_ms;
     const coreHours = chosen.pages * ms / 3.6e6;
     return {

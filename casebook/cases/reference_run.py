@@ -192,7 +192,7 @@ def complete() -> None:
     large.measure()
     patients.table(list(patients.EXAMINED))
     working.table()
-    working.again()
+    working.promises()
 
 
 def _older_answers(new: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from casebook.charts.figure import HALF_WIDTH, WIDTH, Chart, chart
 from casebook.charts.lines import Limit, continued, panel
 from casebook.charts.origins import origin
 from casebook.charts.series import Point, Quantity, Series
+from casebook.laboratory.rounds import as_list
 from casebook.mistakes import for_readers
 
 
@@ -60,7 +61,7 @@ def against(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
             source=origin(frame),
         ),
         data=series.chart_data(
-            frame, *series.listed(by), across.column, *(field.y.column for field in fields)
+            frame, *as_list(by), across.column, *(field.y.column for field in fields)
         ),
         alts=[f"{title}. {field.alt()}" for field in fields],
     )

@@ -14,9 +14,10 @@ from casebook.charts.captions import Caption
 from casebook.charts.dots import MARKERS
 from casebook.charts.figure import WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.series import SPELLED, Part, chart_data, columns, in_rows, listed, usable
+from casebook.charts.series import SPELLED, Part, chart_data, in_rows, require_columns, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
+from casebook.laboratory.rounds import as_list
 from casebook.mistakes import for_readers
 
 #: The height of a reader's row, and of the curve in it, in points.
@@ -67,7 +68,7 @@ def arrivals(
     since the visit began. slow: whether this book is slow; or, in words, which ones are ("7: 1 s").
     Of several repeats the first is drawn.
     """
-    columns(frame, "book", "at_s", "slow")
+    require_columns(frame, "book", "at_s", "slow")
     first = frame[frame["repeat"] == frame["repeat"].min()] if "repeat" in frame else frame
     visits = [_visit(part) for part in in_rows(usable(first, "at_s"), by)]
     description = " ".join(_describe(visit) for visit in visits)
@@ -83,7 +84,7 @@ def arrivals(
             reading="Drawn: the first visit of each." * (len(frame) > len(first)),
             source=origin(first),
         ),
-        data=chart_data(first, *listed(by), "book", "at_s", "slow"),
+        data=chart_data(first, *as_list(by), "book", "at_s", "slow"),
         alts=[f"{title}. {description}"],
         key=[slow] if any(visit.slow for visit in visits) else (),
     )

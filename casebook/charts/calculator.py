@@ -21,7 +21,7 @@ from casebook.charts import figure as page
 from casebook.charts.captions import Caption
 from casebook.charts.figure import Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.series import chart_data, columns
+from casebook.charts.series import chart_data, require_columns
 from casebook.colours import choice_for, sentinel, style
 from casebook.errors import UsageError
 from casebook.mistakes import for_readers
@@ -63,7 +63,7 @@ def calculator(
     losses are not a share of all packets, and those not with reno. Raises UsageError if none is
     left.
     """
-    columns(visits, *_NEEDED)
+    require_columns(visits, *_NEEDED)
     rows = placed(visits)
     if rows.empty:
         raise UsageError("none of these visits was made in a way that the law knows")

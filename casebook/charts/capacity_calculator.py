@@ -15,7 +15,13 @@ from casebook.colours import style
 from casebook.mistakes import for_readers
 
 #: What can be chosen, as it is at first and in the still picture.
-FIRST = {"pages": 1e9, "kept": 1, "hours": 24, "cores": 16, "other_ms": 0}  # and the price
+FIRST = {
+    "pages": 1e9,
+    "pages_per_connection": 1,
+    "hours": 24,
+    "cores": 16,
+    "other_ms": 0,
+}  # and the price
 
 #: Pages per batch, not for choice: with that many the engine costs next to nothing.
 SIZE = 100
@@ -33,8 +39,9 @@ def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Ta
     case of them.
     """
     first = model.at_scale(
-        costs, [FIRST["pages"]], size=SIZE, kept=FIRST["kept"], hours=FIRST["hours"],
-        cores=int(FIRST["cores"]), dollars_per_core_hour=dollars_per_core_hour,
+        costs, [FIRST["pages"]], size=SIZE, pages_per_connection=FIRST["pages_per_connection"],
+        hours=FIRST["hours"], cores=int(FIRST["cores"]),
+        dollars_per_core_hour=dollars_per_core_hour,
     )  # fmt: skip
     chosen = {**FIRST, "cents": 100 * dollars_per_core_hour}
     data = {**asdict(costs), "size": SIZE, "first": chosen}
@@ -46,7 +53,7 @@ def capacity(costs: model.Costs, dollars_per_core_hour: float, title: str) -> Ta
     heads = ("certificates", "CPU for a page, ms", "pages a second on a machine", "machines",
              "schedulers", "dollars")  # fmt: skip
     rows = "".join(
-        f'<tr data-cured="{int(row.way == model.WAYS[True])}"><th scope="row">{row.way}</th>'
+        f'<tr data-cured="{int(row.way == model.CURE_LABELS[True])}"><th scope="row">{row.way}</th>'
         + "".join(
             f'<td data-title="{column}">{number}</td>'
             for column, number in zip(heads[1:], _numbers(row), strict=True)

@@ -19,6 +19,7 @@ from casebook.charts.origins import origin
 from casebook.charts.series import Part, Point, Quantity
 from casebook.colours import sentinel
 from casebook.errors import UsageError
+from casebook.laboratory.rounds import as_list
 from casebook.mistakes import for_readers
 
 #: The height of a row in points, and of one more line of dots in it.
@@ -68,14 +69,14 @@ def dots(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     value}, dotted uprights. log: by default, if the values span a decade; a linear scale starts at
     0, with lines from there to the medians, faint where dots lie on them. end: takes a median and
     its row's runs, and returns the text beside them. finding: what the caption says in place of the
-    medians. roles: {a row's name or its value of `by`: its role}, of colours.ROLES; by default that
-    of the verdict in its runs.
+    medians. roles: {a row's label, its name or its value of `by`: its role}, of colours.ROLES; by
+    default that of the verdict in its runs.
     """
     quantities = series.quantities(value)
     if not 1 <= len(quantities) <= len(MARKERS):
         raise UsageError(f"a row takes 1 to {len(MARKERS)} values, not {len(quantities)}")
     values = [quantity.column for quantity in quantities]
-    data = series.chart_data(frame, *series.listed(by), *values)
+    data = series.chart_data(frame, *as_list(by), *values)
     frame = series.usable(frame, *values)
     is_of_time = not {"wall_s", "effective_concurrency"}.isdisjoint(values)
     parts = series.in_rows(frame, by, roles, is_of_time)

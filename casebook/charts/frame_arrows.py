@@ -13,7 +13,7 @@ from casebook import words
 from casebook.charts.captions import Caption
 from casebook.charts.figure import SMALL, WIDTH, Chart, chart, drawing, place, width_of
 from casebook.charts.origins import origin
-from casebook.charts.series import chart_data, columns
+from casebook.charts.series import chart_data, require_columns
 from casebook.colours import sentinel
 from casebook.errors import UsageError
 from casebook.mistakes import for_readers
@@ -64,7 +64,7 @@ def frames(
     if they are known, source and measured_at. Consecutive frames of one kind are one arrow. Only
     the first arrows are drawn; a line says how many more there were.
     """
-    columns(frame, "t_s", "sender", "type", "stream", "flags", "length")
+    require_columns(frame, "t_s", "sender", "type", "stream", "flags", "length")
     unknown = set(frame["sender"]) - set(SENDERS)
     if unknown:
         raise UsageError(f"a frame's sender is client or server, not {unknown.pop()!r}")

@@ -11,7 +11,7 @@ from casebook.charts.captions import Caption
 from casebook.charts.figure import Chart, slug
 from casebook.charts.multiples import stages_named
 from casebook.charts.origins import origin
-from casebook.charts.series import columns
+from casebook.charts.series import require_columns
 from casebook.colours import choice_for, variable
 from casebook.mistakes import for_readers
 
@@ -42,7 +42,7 @@ def verdict_matrix(
     colour alone. A stack whose own steps inject pyOpenSSL says so: today's requests no longer does
     that by itself.
     """
-    columns(frame, "stack", "n", "effective_concurrency", "verdict")
+    require_columns(frame, "stack", "n", "effective_concurrency", "verdict")
     if "scheme" in frame:
         frame = frame[frame["scheme"] == "https"]
     publications = {} if published is None else published.set_index("stack")["published"].to_dict()
@@ -80,7 +80,7 @@ def _cell(runs: pd.DataFrame, publication: str | None, by_hand: bool) -> str:
     if by_hand:
         cell += _aside("injected by hand")
     if publication:
-        agrees = words.VERDICTS.get(publication, publication) == verdict
+        agrees = words.PUBLISHED_VERDICTS.get(publication, publication) == verdict
         cell += _aside(f"published: {publication}{'' if agrees else ', different here'}")
     if "source" in runs and (runs["source"] == words.REFERENCE).all():
         cell += _aside("recorded")
@@ -112,7 +112,8 @@ def _finding(verdicts: dict[str, str], publications: dict[str, str]) -> str:
     compared = [stack for stack in verdicts if stack in publications]
     if compared:
         agreeing = sum(
-            words.VERDICTS.get(publications[stack]) == verdicts[stack] for stack in compared
+            words.PUBLISHED_VERDICTS.get(publications[stack]) == verdicts[stack]
+            for stack in compared
         )
         text += f". {agreeing} of {len(compared)} verdicts are as published"
     return text + "."

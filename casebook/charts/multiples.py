@@ -14,9 +14,9 @@ from casebook.charts.origins import origin
 from casebook.charts.series import (
     Series,
     chart_data,
-    columns,
     gather,
     reading,
+    require_columns,
     span,
     spans_a_decade,
 )
@@ -44,7 +44,7 @@ def stages(
     phone, and share their scales. Each line has its label at its end. Raises UsageError for runs
     without a delay.
     """
-    columns(frame, "stack", "n", "wall_s", "delay_s", "scheme", "verdict")
+    require_columns(frame, "stack", "n", "wall_s", "delay_s", "scheme", "verdict")
     if not (frame["delay_s"] > 0).all():
         raise UsageError("the stages are drawn in delays: leave out the runs without a delay")
     frames = [frame, frame[:0] if published is None else published]

@@ -20,8 +20,8 @@ from casebook.charts.dots import MARKERS, drawing
 from casebook.charts.figure import Chart, key_mark
 from casebook.charts.series import Part
 from casebook.colours import ROLES
-from casebook.laboratory.elsewhere import Kind, rows_of_machine
 from casebook.laboratory.machine_files import Machine
+from casebook.laboratory.recorded_rows import Kind, rows_of_machine
 from casebook.words import LIVE, REFERENCE
 
 #: The most rounds of each way that are drawn.

@@ -14,9 +14,10 @@ from casebook.charts.captions import Caption
 from casebook.charts.dots import MARKERS
 from casebook.charts.figure import WIDTH, Chart, key_mark
 from casebook.charts.origins import origin
-from casebook.charts.series import Part, chart_data, columns, in_rows, listed, usable
+from casebook.charts.series import Part, chart_data, in_rows, require_columns, usable
 from casebook.colours import sentinel
 from casebook.errors import UsageError
+from casebook.laboratory.rounds import as_list
 from casebook.mistakes import for_readers
 
 #: The height of a visit's row, and of the drawing in it, in points.
@@ -77,7 +78,7 @@ def packets(
     colour. Only packets with data from the server are drawn, and only the first loss. Raises
     UsageError for a visit that lost none, or in which the loss was not repaired.
     """
-    columns(frame, *_NEEDED)
+    require_columns(frame, *_NEEDED)
     sent = frame[(frame["direction"] == "back") & (frame["bytes"] > 0)]
     losses = [_loss(part) for part in in_rows(usable(sent, "seq"), by)]
     finding = " ".join(_describe(loss) for loss in losses)
@@ -91,7 +92,7 @@ def packets(
             "belong; below the line is what the client can read.",
             source=origin(sent),
         ),
-        data=chart_data(sent, *listed(by), *_NEEDED),
+        data=chart_data(sent, *as_list(by), *_NEEDED),
         key=[
             (key_mark(MARKERS["D"], "stall"), "lost"),
             (key_mark(MARKERS["^"], "ink"), "the same data once more"),

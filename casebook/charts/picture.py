@@ -6,7 +6,7 @@ from casebook import charts, places
 from casebook.cases.fetching import run_record
 from casebook.errors import CasebookError
 from casebook.findings import published
-from casebook.laboratory import elsewhere
+from casebook.laboratory import recorded_rows
 
 PICTURE = places.ROOT / "book" / "_static" / "stages.svg"
 MARGIN = 8
@@ -17,7 +17,7 @@ def draw() -> str:
 
     Raises CasebookError if there is no reference run.
     """
-    frame = elsewhere.of_reference(run_record.RUNS)
+    frame = recorded_rows.of_reference(run_record.RUNS)
     stages = [f"stage-{stage}-{python}" for stage in (1, 2, 3, 4) for python in ("py27", "py37")]
     if frame.empty:
         raise CasebookError("there is no reference run to draw: `make record` makes one")

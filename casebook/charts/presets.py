@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from casebook import words
-from casebook.cases.fetching.analysis import CONCURRENT_FROM, verdict_of
+from casebook.cases.fetching.analysis import CONCURRENT, CONCURRENT_FROM, SERIAL, verdict_of
 from casebook.cases.fetching.names import CURES
 from casebook.charts import series
 from casebook.charts.against import against
@@ -15,6 +15,7 @@ from casebook.charts.lines import Limit
 from casebook.mistakes import for_readers
 
 _E = "effective_concurrency"
+_ROLE_OF_VERDICT = {SERIAL: "slow", CONCURRENT: "fast"}
 
 
 @for_readers
@@ -34,7 +35,7 @@ def n_against_wall(
     delays instead of seconds. limits: {label: seconds, or seconds as a function of n}. Both axes
     are logarithmic if n spans a decade or more.
     """
-    series.columns(frame, "stack", "n", "wall_s", "delay_s")
+    series.require_columns(frame, "stack", "n", "wall_s", "delay_s")
     rows = frame if published is None else pd.concat([frame, published])
     delays = sorted(rows["delay_s"].dropna().unique())
     name, unit, limits = name or title, "s", limits or {}
@@ -79,7 +80,7 @@ def effective_concurrency(
     verdict). Lines stand at 1, which no serial run can exceed, and at 1.5, from which a run
     counts as concurrent.
     """
-    series.columns(frame, "stack", _E)
+    series.require_columns(frame, "stack", _E)
     parts = series.groups(series.usable(frame, _E), by)
     finding = "; ".join(
         f"{part.label} {series.span(part.rows[_E])} "
@@ -107,7 +108,7 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     Its first stack, the one to compare with, comes first; the others follow, fastest first.
     The delay is a line if all have the same.
     """
-    series.columns(frame, "stack", "n", "delay_s", "wall_s", _E, "verdict")
+    series.require_columns(frame, "stack", "n", "delay_s", "wall_s", _E, "verdict")
     frame = frame[frame["n"] == frame["n"].max()]
     names = {name: CURES.get(name) or words.stack_label(name) for name in frame["stack"]}
     frame = frame.assign(variant=frame["stack"].map(names))
@@ -118,8 +119,10 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     finding = wall.describe_range(
         [series.Point.from_runs(part, part.rows["wall_s"]) for part in parts], f"At n = {n}, "
     )
-    verdicts = words.grouped((verdict_of(part.rows), part.label) for part in parts)
-    for verdict, labels in verdicts.items():
+    # A row's label, its colour and the caption follow one rule, that of the best repeat: noise can
+    # hide concurrency, and then the repeats differ, but it cannot make it.
+    verdicts = {part.label: verdict_of(part.rows) for part in parts}
+    for verdict, labels in words.grouped((one, label) for label, one in verdicts.items()).items():
         finding += f" {words.capital(verdict)}: {'; '.join(labels)}."
     return dots(
         frame,
@@ -132,6 +135,7 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
         limits={f"one delay, {words.delay(delays[0])}": delays[0]} if len(delays) == 1 else {},
         end=lambda median, rows: f"{words.seconds(median)}, {verdict_of(rows)}",
         finding=finding,
+        roles={label: _ROLE_OF_VERDICT.get(one, "other") for label, one in verdicts.items()},
     )
 
 

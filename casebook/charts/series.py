@@ -18,6 +18,7 @@ from casebook.colours import (
     require_colour,
 )
 from casebook.errors import UsageError
+from casebook.laboratory.rounds import as_list
 
 #: Columns that tell runs apart whatever a chart groups by, with the default for a missing one.
 _ALWAYS_APART = {"client": "grequests", "scheme": "https", "trust": "", "source": words.LIVE}
@@ -155,7 +156,7 @@ class Series(Part):
         return [point.middle for point in self.points.values()]
 
 
-def columns(frame: pd.DataFrame, *names: str) -> None:
+def require_columns(frame: pd.DataFrame, *names: str) -> None:
     """Refuse a frame without some columns, or without rows."""
     missing = [name for name in names if name not in frame]
     if missing:
@@ -191,9 +192,9 @@ def usable(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
     """
     missing = {name: default for name, default in _ALWAYS_APART.items() if name not in frame}
     frame = _in_megabytes(frame.assign(**missing).fillna(_ALWAYS_APART))
-    columns(frame, *names)
+    require_columns(frame, *names)
     frame = frame.dropna(subset=list(names))
-    columns(frame)
+    require_columns(frame)
     return frame
 
 
@@ -214,11 +215,6 @@ def _in_megabytes(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def listed(by: str | Sequence[str]) -> list[str]:
-    """Return one column or several as a list."""
-    return [by] if isinstance(by, str) else list(by)
-
-
 def groups(
     frame: pd.DataFrame, by: str | Sequence[str], roles: Mapping[str, str] | None = None
 ) -> list[Part]:
@@ -230,8 +226,8 @@ def groups(
     each name gets a role of its own; else each part has the colour of what it is. A column
     `colour` (names of colours.COLOURS) decides before all of them.
     """
-    by = listed(by)
-    columns(frame, *by)
+    by = as_list(by)
+    require_columns(frame, *by)
     keys = list(dict.fromkeys([*by, *_ALWAYS_APART]))
     rows = [rows for _, rows in frame.groupby(keys, sort=False, dropna=False)]
     firsts = [part_rows.iloc[0] for part_rows in rows]
@@ -260,7 +256,7 @@ def in_rows(
     parts = groups(frame, by)
     if "colour" in frame:
         return parts
-    by = listed(by)
+    by = as_list(by)
     if not is_of_time and frame.get("verdict", pd.Series(dtype=object)).nunique() == 1:
         parts = [replace(part, rows=part.rows.drop(columns="verdict")) for part in parts]
     return [replace(part, colour=_colour_of_role(part, by, roles or {})) for part in parts]
@@ -269,12 +265,12 @@ def in_rows(
 def _colour_of_role(part: Part, by: Sequence[str], roles: Mapping[str, str]) -> str:
     """Return the colour of a part's role; grey if it plays none."""
     first = part.rows.iloc[0]
-    for key in (part.name, *(str(first[column]) for column in by)):
+    for key in (part.label, part.name, *(str(first[column]) for column in by)):
         if key in roles:
             return of_role(roles[key])
     if roles:
         return ROLES["other"]
-    verdict = choice_for("verdict", verdict_of_rows(part.rows))
+    verdict = choice_for("verdict", unanimous_verdict(part.rows))
     choices = [verdict, *(choice_for(column, first[column]) for column in by if are_roles(column))]
     return next((choice for choice in choices if choice in ROLES.values()), ROLES["other"])
 
@@ -292,7 +288,7 @@ def _in_roles(parts: Sequence[Part], by: Sequence[str], roles: Mapping[str, str]
     return [replace(part, colour=of_roles.get(part.name, part.colour)) for part in parts]
 
 
-def verdict_of_rows(rows: pd.DataFrame) -> str:
+def unanimous_verdict(rows: pd.DataFrame) -> str:
     """Return the one verdict of all rows at the largest n; "" if they have none, or several."""
     if "verdict" not in rows:
         return ""

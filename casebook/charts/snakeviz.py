@@ -47,7 +47,7 @@ class ProfilePage:
     """A recorded profile to look into: in the book a link to its page, in JupyterLab the page.
 
     Parameters:
-        profile: of the reference machine (profiles.recorded), which the build finds again by the
+        profile: of the reference machine (recorded_profile), which the build finds again by the
             name of its stack.
         title: what the page and the link to it are called.
     """

@@ -17,33 +17,6 @@ from casebook.colours import style
 from casebook.errors import UsageError
 from casebook.mistakes import for_readers
 
-#: Column names as headers, with the unit in them.
-HEADERS = {
-    "wall_s": "wall time, s",
-    "user_s": "user CPU, s",
-    "sys_s": "system CPU, s",
-    "cpu_s": "CPU, s",
-    "process_cpu_s": "CPU of the whole process, s",
-    "server_cpu_s": "server's CPU, s",
-    "median_s": "median time, s",
-    "min_s": "fastest, s",
-    "max_s": "slowest, s",
-    "tottime_s": "total time, s",
-    "cumtime_s": "cumulative time, s",
-    "peak_rss_kib": "peak memory, KiB",
-    "peak_mb": "peak memory, MB",
-    "measured_at": "measured at, UTC",
-    "counters_connections": "connections",
-    "counters_handshakes": "TLS handshakes",
-    "counters_requests": "requests served",
-    "counters_peak_in_flight": "most in flight at once",
-    "counters_contexts": "SSL contexts made",
-    "counters_load_verify_locations": "load_verify_locations calls",
-    "counters_default_loads": "default certificate loads",
-    "counters_loads_before": "certificate loads at import",
-    "counters_longest_stall_s": "event loop stood still, s",
-}
-
 #: The width of a phone's page, and of the box of a solution on it; and the least width there of a
 #: letter, a letter of a header, a column's padding and the first column (style.css, 30rem).
 _PHONE_PX, _BOXED_PX = 355, 288
@@ -262,8 +235,8 @@ def _least_px(
 
 def header(name: str) -> str:
     """Return a column's header, with its unit: `wall_s` -> "wall time, s"."""
-    if name in HEADERS:
-        return HEADERS[name]
+    if name in words.HEADINGS:
+        return words.HEADINGS[name]
     if not name.isidentifier():  # it is in words already
         return name
     for end, unit in (("_s", "s"), ("_ms", "ms"), ("_kib", "KiB"), ("_mb", "MB")):

@@ -22,7 +22,7 @@ from casebook.charts import figure as page
 from casebook.charts.captions import Caption
 from casebook.charts.figure import Chart, key_mark, level_axis, place, write
 from casebook.charts.origins import origin_of
-from casebook.charts.series import columns
+from casebook.charts.series import require_columns
 from casebook.colours import ROLES, sentinel
 from casebook.mistakes import for_readers
 
@@ -110,7 +110,7 @@ class _Timeline:
     """A timeline: its label, the parts of its requests, its heartbeats and its end, in seconds."""
 
     def __init__(self, label: str, observation: Any) -> None:
-        columns(observation.frame, "page", "event", "start_s", "end_s")
+        require_columns(observation.frame, "page", "event", "start_s", "end_s")
         self.label, self.frame, self.beats = (
             label,
             observation.frame,

@@ -10,7 +10,7 @@ from casebook.charts.captions import Caption
 from casebook.charts.figure import slug
 from casebook.charts.listings import Listing
 from casebook.charts.origins import origin, origin_of
-from casebook.charts.series import columns
+from casebook.charts.series import require_columns
 from casebook.charts.tables import Table, code, plain, table
 from casebook.colours import style
 from casebook.errors import UsageError
@@ -31,7 +31,7 @@ def profile_rows(observation) -> Table:
     them not made from inside another.
     """
     frame, label, source = _unpack(observation)
-    columns(frame, "file", "line", "function", "calls", "pcalls", "tottime_s", "cumtime_s")
+    require_columns(frame, "file", "line", "function", "calls", "pcalls", "tottime_s", "cumtime_s")
     frame = frame.sort_values("cumtime_s", ascending=False, kind="stable")
     rows = [
         (
@@ -62,7 +62,7 @@ def provenance(
     steps: only these, in this order.
     """
     frame, label, source = _unpack(observation)
-    columns(frame, "step", "name", "class")
+    require_columns(frame, "step", "name", "class")
     names = list(names) or list(dict.fromkeys(frame["name"]))
     steps = list(steps) or list(dict.fromkeys(frame[frame["class"].notna()]["step"]))
     for choice, column in ((names, "name"), (steps, "step")):
@@ -123,7 +123,7 @@ def trace(
     check_range("before", before, 0, 10_000)
     check_range("after", after, 0, 10_000)
     frame, label, source = _unpack(observation)
-    columns(frame, "t_s", "greenlet", "depth", "function", "file", "line", "event")
+    require_columns(frame, "t_s", "greenlet", "depth", "function", "file", "line", "event")
     frame = frame.reset_index(drop=True)
     frame["where"] = [_place(row) for row in frame.itertuples()]
     blocking_row, took_s = _blocking(frame, blocked)

@@ -111,7 +111,7 @@ class _Run:
 
     def __init__(self, label: str, observation: Observation):
         self.label, self.observation = label, observation
-        self.turns = its_turns.of(observation.frame)
+        self.turns = its_turns.turns_of(observation.frame)
         self.has_loop = bool((observation.frame["event"] == "switch").any())
         self.end_s = float(observation.frame["t_s"].max())
         requests = sorted(set(self.turns["greenlet"]) - {SCRIPT, LOOP})

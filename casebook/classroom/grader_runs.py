@@ -1,7 +1,7 @@
 """The runs that the grader makes itself, from which it knows what is right.
 
-    bench = Bench(Path(__file__))
-    run = bench.answer(["h2-today"], {"what": "a shelf", "n": 10}, measure, read)
+    runs = GraderRuns(Path(__file__))
+    run = runs.answer(["h2-today"], {"what": "a shelf", "n": 10}, measure, read)
 
 They are made now. If a stack cannot run here, or if a machine file is named, exactly the same
 question is put to the file, and each line of the report that rests on its answer says so.
@@ -31,7 +31,7 @@ def files() -> list[Path]:
 
 
 @dataclass
-class Bench:
+class GraderRuns:
     """Where the truth of a lab comes from.
 
     script: the lab's checks, whose name is part of every question. file: the machine file that is
@@ -125,7 +125,7 @@ class Bench:
         return measure()
 
     def _question(self, names: list[str], parameters: dict[str, Any]) -> list[Any]:
-        return measurements.asked_of(self.script, *map(stacks.get, names), parameters)
+        return measurements.question_of(self.script, *map(stacks.get, names), parameters)
 
     @cached_property
     def _machines(self) -> list[machine_files.Machine]:
@@ -145,16 +145,16 @@ class Bench:
 
 
 @dataclass
-class Recording(Bench):
-    """A bench that keeps what it measured, as answers of a machine file."""
+class RecordedRuns(GraderRuns):
+    """The grader's runs, which keep what they measured, as answers of a machine file."""
 
-    kept: list[dict[str, Any]] = field(default_factory=list)
+    answers: list[dict[str, Any]] = field(default_factory=list)
 
     def _measure(
         self, names: list[str], parameters: dict[str, Any], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
         record = measurements.new(lambda: {"answer": measure()})
-        self.kept.append(record | {"asked": self._question(names, parameters)})
+        self.answers.append(record | {"asked": self._question(names, parameters)})
         return record["answer"]
 
 

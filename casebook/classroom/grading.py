@@ -8,7 +8,7 @@ from types import ModuleType
 from casebook import places
 from casebook.classroom import room
 from casebook.classroom.grade_report import Report
-from casebook.classroom.grader_runs import Bench, Recording
+from casebook.classroom.grader_runs import GraderRuns, RecordedRuns
 from casebook.errors import UsageError
 from casebook.laboratory import machine_files
 from casebook.laboratory.progress import Progress
@@ -45,29 +45,29 @@ def grade(lab: str, submission: Path, file: Path | None = None) -> Report:
     machine = machine_files.read(file) if file else None
     with Progress(LABS[lab], f"grading {lab}", "point") as progress:
         report.progress = progress.step
-        checks.grade(answer, report, Bench(Path(checks.__file__ or ""), machine))
+        checks.grade(answer, report, GraderRuns(Path(checks.__file__ or ""), machine))
     return report
 
 
-def recorded() -> list[dict[str, object]]:
-    """Return this machine's answers to all that the labs may ask, as in a machine file.
+def measure_answers() -> list[dict[str, object]]:
+    """Measure all that the labs may ask, and return the answers as in a machine file.
 
     Raises the error of an environment that cannot be made: a file is whole or none.
     """
     answers: list[dict[str, object]] = []
     for lab in LABS:
         checks = _checks(lab)
-        bench = Recording(Path(checks.__file__ or ""))
-        checks.record(bench)
-        answers += bench.kept
+        grader_runs = RecordedRuns(Path(checks.__file__ or ""))
+        checks.record(grader_runs)
+        answers += grader_runs.answers
     return answers
 
 
 def lacking(lab: str) -> list[str]:
     """Return the stacks of a lab that do not run here. What each lacks goes to standard error."""
     checks = _checks(lab)
-    bench = Bench(Path(checks.__file__ or ""))
-    return [name for name in checks.STACKS if not bench.can_run(name)]
+    grader_runs = GraderRuns(Path(checks.__file__ or ""))
+    return [name for name in checks.STACKS if not grader_runs.can_run(name)]
 
 
 def _checks(lab: str) -> ModuleType:

@@ -130,7 +130,7 @@ class Run:
             return over + "too few pages to show anything"
         if self.department in ("pages", "notices"):
             assert self.peak_in_flight is not None
-            return over + (analysis.SERIAL if self.peak_in_flight <= 1 else analysis.CONCURRENT)
+            return over + analysis.verdict_by_peak(self.peak_in_flight)
         if self.department == "shelf":
             return over + " and ".join(sorted(self.protocols))
         connections = "a connection for each" if self.connections >= self.n else "one connection"

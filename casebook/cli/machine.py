@@ -83,7 +83,7 @@ def measure_for_labs(options: Namespace) -> None:
     from casebook.laboratory import machine_files
 
     _check_name(options.file)
-    answers = grading.recorded()
+    answers = grading.measure_answers()
     about = machine_files.describe() | machine_files.steadiness(answers)
     size = machine_files.save(machine_files.Machine("here", about, answers), options.file)
     print(f"{options.file}: {len(answers)} answers to what the labs ask, {size:,} bytes")

@@ -213,15 +213,15 @@ def _remark(finding: Finding, clock: str) -> str:
         return ""
     if finding.outcome == NOT_HERE:
         return f"Not on {words.machine()}: {finding.because.rstrip('.')}."
-    verdict, advice = (
+    sentence, advice = (
         "It came out otherwise here",
         "To measure it again, run this chapter once more.",
     )
     if finding.outcome == UNDECIDED:
-        verdict = "Undecided here"
+        sentence = "Undecided here"
         if finding.window:
             advice = "A quieter machine may decide it, or more rounds: `looks=(64,)` in its cell."
-    return f"{verdict}{': ' * bool(clock)}{clock}. {advice}"
+    return f"{sentence}{': ' * bool(clock)}{clock}. {advice}"
 
 
 def _glue(finding: Finding) -> None:

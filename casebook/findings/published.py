@@ -180,7 +180,7 @@ def agrees(published: float | str, result: Any) -> bool:
     is concurrent. Everything else: the same text.
     """
     if isinstance(result, str):
-        return words.VERDICTS.get(str(published), str(published)) == result
+        return words.PUBLISHED_VERDICTS.get(str(published), str(published)) == result
     text = str(published)
     if text.startswith(">"):
         return result > float(text.strip(">% "))

@@ -19,7 +19,7 @@ from casebook import places, words
 from casebook.cases.fetching import analysis, run_record
 from casebook.errors import UsageError
 from casebook.findings.finding import Finding
-from casebook.laboratory import elsewhere
+from casebook.laboratory import recorded_rows
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window
 from casebook.laboratory.machine_files import Machine
 
@@ -268,7 +268,7 @@ def verdicts(machines: Sequence[Machine]) -> pd.DataFrame:
     Index (stack, client, scheme), a column for each machine's name, None if it has no such run.
     """
     columns = {
-        machine.name: _verdicts(elsewhere.rows_of_machine(machine, run_record.RUNS))
+        machine.name: _verdicts(recorded_rows.rows_of_machine(machine, run_record.RUNS))
         for machine in machines
     }
     frame = pd.DataFrame(columns, columns=[machine.name for machine in machines], dtype=object)

@@ -124,14 +124,14 @@ class Experiment:
     def measure(
         self,
         names: str | Iterable[str],
-        asked: Iterable[Parameters] = ({},),
+        parameter_sets: Iterable[Parameters] = ({},),
         repeats: int | range | None = None,
     ) -> pd.DataFrame:
-        """Ask each stack each question, in turns.
+        """Ask each stack each set of parameters, in turns.
 
         Parameters:
             names: one stack or several.
-            asked: the questions, each as the script reads it.
+            parameter_sets: what is asked, each as the script reads it.
             repeats: how many rounds, or which; 1 by default.
             until, looks: what is to be decided (laboratory/rounds.py).
 
@@ -147,7 +147,7 @@ class Experiment:
         """
         variants = [
             (self, name, parameters)
-            for name, parameters in product(dict.fromkeys(as_list(names)), asked)
+            for name, parameters in product(dict.fromkeys(as_list(names)), parameter_sets)
         ]
         return in_rounds(variants, 1 if repeats is None else repeats, self.script.stem)
 
@@ -276,7 +276,7 @@ class Experiment:
         self, targets: Sequence[Stack], parameters: Parameters, repeat: Any = 1
     ) -> list[Any]:
         """Return the question as machine files have it."""
-        return measurements.asked_of(self.script, *self._parts(targets, parameters, repeat))
+        return measurements.question_of(self.script, *self._parts(targets, parameters, repeat))
 
     def _parts(
         self, targets: Sequence[Stack], parameters: Parameters, repeat: Any

@@ -91,19 +91,19 @@ class Key:
 
     Parameters:
         name: in the store: a digest of all that the answer depends on.
-        asked: the question, as JSON: the first file that is executed, the names of stacks with
-            their steps, and the other values. It is the same on every machine.
+        question: as JSON: the first file that is executed, the names of stacks with their steps,
+            and the other values. It is the same on every machine.
         depends_on: name -> digest of everything else that the answer depends on.
     """
 
     name: str
-    asked: list[Any] = field(compare=False)
+    question: list[Any] = field(compare=False)
     depends_on: dict[str, str] = field(compare=False)
 
     @property
-    def question(self) -> str:
+    def question_digest(self) -> str:
         """Return a digest of the question."""
-        return digests.digest(self.asked)
+        return digests.digest(self.question)
 
 
 #: The answers of another machine by what was asked, where a book is written from a machine file;
@@ -142,7 +142,7 @@ def key_of(made_by: Iterable[Path], *values: Any) -> Key:
     """
     first, *further = made_by
     if _answers is not None:  # what answered there is not known, and does not matter
-        question = asked_of(first, *values)
+        question = question_of(first, *values)
         return Key(digests.digest(question), question, {})
     files = [first, *further, *digests.files(scripts, commands)]
     depends_on = {_package_path(path): digests.digest(path) for path in files}
@@ -158,11 +158,11 @@ def key_of(made_by: Iterable[Path], *values: Any) -> Key:
             parts.append(value.digestible())
         else:
             parts.append(value)
-    return Key(digests.digest(SCHEMA, files, parts), asked_of(first, *values), depends_on)
+    return Key(digests.digest(SCHEMA, files, parts), question_of(first, *values), depends_on)
 
 
-def asked_of(first: Path, *values: Any) -> list[Any]:
-    """Return the question alone, as in Key.asked. Parameters as for `key_of`; needs no Python."""
+def question_of(first: Path, *values: Any) -> list[Any]:
+    """Return the question alone, as Key has it. Parameters as for `key_of`; needs no Python."""
     parts = [
         [value.name, *value.steps] if isinstance(value, Stack) else value
         for value in values
@@ -226,7 +226,7 @@ def stored_or_new(key: Key, measure: Callable[[], dict[str, Any]]) -> dict[str, 
     failure, for machine files, and is always tried again. Raises as `new`, and what `measure`
     raises.
     """
-    if _answers is not None and (recorded := answered(key.asked)):
+    if _answers is not None and (recorded := answered(key.question)):
         if failure := _failure_of(recorded):
             raise failure
         return recorded
@@ -263,7 +263,7 @@ def _measure_and_store(key: Key, measure: Callable[[], dict[str, Any]]) -> dict[
     """Measure now, and store the result or the failure."""
     progress.tell_changed(changed_since(key))
     try:
-        answer = new(measure, key.name, key.asked[0])
+        answer = new(measure, key.name, key.question[0])
     except ANSWERS as error:
         # For a machine file: a chapter may show the error. Here it is always tried again.
         failed = {FAILED: [type(error).__name__, str(error)], "measured_at": utc_now()}
@@ -299,7 +299,7 @@ def changed_since(key: Key) -> list[str]:
 
 def _note_of(key: Key) -> Path:
     """Return the file that says what the newest answer to a question depends on."""
-    return places.RUNS / "depends_on" / f"{key.question}.json"
+    return places.RUNS / "depends_on" / f"{key.question_digest}.json"
 
 
 def answer_in(stored: dict[str, Any]) -> dict[str, Any]:
@@ -343,7 +343,7 @@ def save(name: str, value: dict[str, Any], key: Key | None = None) -> None:
         value: as JSON.
         key: the question is stored with the object, and what it depends on for `changed_since`.
     """
-    _write(places.RUNS / f"{name}.json", value | ({"asked": key.asked} if key else {}))
+    _write(places.RUNS / f"{name}.json", value | ({"asked": key.question} if key else {}))
     if key:
         _write(_note_of(key), key.depends_on)
 

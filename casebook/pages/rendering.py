@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from casebook import places
-from casebook.cases.fetching import profiles
+from casebook.cases.fetching import observations
 from casebook.charts import snakeviz
 from casebook.errors import BookFailed
 from casebook.pages import execution, ledger, links, permanent, staleness
@@ -94,7 +94,7 @@ def render(
     if not is_whole and is_last:
         permanent.say_why(book.root, site, NOT_IN_FILE)
     for recording in collected.profiles:
-        profile = profiles.recorded(recording["name"])
+        profile = observations.recorded_profile(recording["name"])
         snakeviz.write(profile, site / "profiles", recording["name"], recording["title"])
     broken = links.problems(site)
     if broken and is_whole and not failures:

@@ -56,7 +56,7 @@ def page(checks: Checks, chapters: str = "") -> str:
 
 
 def clients(checks: Checks) -> str:
-    """What clients can do, in Markdown: sentences, and the table that they are made from."""
+    """Return what clients can do, in Markdown: sentences, and the table that they are made from."""
     rows = checks.get("clients", [])
     if not rows:
         return ""
@@ -82,7 +82,7 @@ def clients(checks: Checks) -> str:
 
 
 def sentences(rows: list[dict[str, Any]]) -> list[str]:
-    """What the rows say of all clients that were asked: HTTP/3, early requests, windows, loads."""
+    """Say of all clients that were asked: HTTP/3, early requests, windows, loads."""
     real = [row for row in rows if row["http3"] is not None]
     by_themselves = listed([row for row in real if row["quic_by_itself"]])
     counted = [row for row in real if row["loads"] is not None]
@@ -106,7 +106,7 @@ def sentences(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def listed(rows: list[dict[str, Any]], last: str = "and") -> str:
-    """The clients of some rows, as a sentence lists them."""
+    """Return the clients of some rows, as a sentence lists them."""
     names = [row["client"] for row in rows] or ["none"]
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 

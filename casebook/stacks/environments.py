@@ -69,7 +69,7 @@ def find_interpreter(version: str) -> Path | None:
 
 
 def of_another_machine(pythons: Iterable[str]) -> None:
-    """Believe, from now on in this process, that the environments of another machine are there.
+    """Take the environments of another machine to be there, for the rest of this process.
 
     pythons: its versions ("2.7.18"); today's is always one. An Environment then has the versions of
     its lock, and no Python that could be run.

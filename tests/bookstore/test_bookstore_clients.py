@@ -152,10 +152,10 @@ def test_several_orders_are_visited_in_turns(shop):
 
 def test_what_is_recorded_has_the_rounds_of_a_look():
     """Without a Python 3.7 the recorded rounds have to decide: those of 200 books."""
-    short = [asked for asked in timed_visits.recorded() if asked.get("n") == 200]
+    short = [asked for asked in timed_visits.visits_to_record() if asked.get("n") == 200]
     assert {asked.get("engine", "twisted") for asked in short} == {"twisted", "twisted-16.3"}
     assert all(asked["repeats"] >= min(LOOKS) for asked in short)
-    for asked in timed_visits.recorded():
+    for asked in timed_visits.visits_to_record():
         for client in [asked["clients"]] if isinstance(asked["clients"], str) else asked["clients"]:
             assert client.partition(":")[0] in FROM_2016
 

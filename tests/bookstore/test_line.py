@@ -119,7 +119,7 @@ def can(way):
     return here.run(sys.executable, ends.__file__, way).returncode == 0
 
 
-@pytest.mark.parametrize("way", ends.WAYS)
+@pytest.mark.parametrize("way", ends.DEVICES)
 def test_a_round_trip_takes_as_long_as_it_says(way):
     if not can(way):
         pytest.skip("there can be no line between two network namespaces here")
@@ -132,7 +132,7 @@ def test_a_round_trip_takes_as_long_as_it_says(way):
 
 
 @pytest.mark.parametrize("congestion", ["reno", "cubic", "bbr"])
-@pytest.mark.parametrize("way", ends.WAYS)
+@pytest.mark.parametrize("way", ends.DEVICES)
 def test_both_ends_have_the_control_that_is_asked_for(way, congestion):
     """Also one that a namespace may not have as its default, such as cubic on some machines."""
     if not can(way):
@@ -368,7 +368,7 @@ def test_books_come_over_it_and_the_lost_one_is_counted():
     assert dict(zip(lost["client"], lost["behind"] > 0, strict=True)) == {
         "pipes": False, "bare-h2": True
     }  # fmt: skip
-    assert set(frame["source"]) == {"live"} and set(frame["way"]) <= set(ends.WAYS)
+    assert set(frame["source"]) == {"live"} and set(frame["way"]) <= set(ends.DEVICES)
 
 
 def test_packets_of_a_visit_are_rows():

@@ -111,7 +111,7 @@ def test_the_same_books_come_over_three_protocols_on_one_line():
     assert set(frame["dropped"]) == {0} and frame["did_not_wait"].isna().all()
     assert (frame["round_trips"] >= 4).all() and (frame["half_s"] <= frame["wall_s"]).all()
     assert (frame["cpu_s"] > 0).all() and (frame["server_cpu_s"] > 0).all()
-    assert set(frame["source"]) == {"live"} and set(frame["way"]) <= set(ends.WAYS)
+    assert set(frame["source"]) == {"live"} and set(frame["way"]) <= set(ends.DEVICES)
 
 
 @over_a_line

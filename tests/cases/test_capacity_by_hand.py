@@ -20,8 +20,8 @@ COSTS = Costs(
 def test_the_cost_of_a_page():
     assert COSTS.cpu_ms(10) == 2 + 10 + 0.4
     assert COSTS.cpu_ms(10, cured=False) == 2 + 10 + 2
-    assert COSTS.cpu_ms(10, cured=False, kept=1) == 2 + 10 + 20
-    assert COSTS.cpu_ms(10, kept=4) == 2 + 10 + 1
+    assert COSTS.cpu_ms(10, cured=False, pages_per_connection=1) == 2 + 10 + 20
+    assert COSTS.cpu_ms(10, pages_per_connection=4) == 2 + 10 + 1
     assert COSTS.server_cpu_ms(10) == 1 + 5
     assert COSTS.second_ms(2, 4) == 2 * (10 + 4 * 3) + 20
 

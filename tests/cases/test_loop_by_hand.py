@@ -64,7 +64,7 @@ def test_a_wrong_page_is_no_measurement(wrong):
     ],
 )
 def test_threads_are_judged_by_the_most_at_once(n, peak, verdict):
-    assert shared_contexts.verdict(n, peak) == verdict
+    assert shared_contexts.verdict_of_handshakes(n, peak) == verdict
 
 
 def test_the_peak_is_that_of_where_the_server_waits():

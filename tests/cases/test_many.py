@@ -159,7 +159,7 @@ def time_of(**job):
 
 def test_the_model_is_the_longest_of_four_times():
     assert COSTS.cpu_ms(10) == 2 and COSTS.cpu_ms(10, cured=False) == 4
-    assert COSTS.cpu_ms(100, kept=1) == pytest.approx(3.08)
+    assert COSTS.cpu_ms(100, pages_per_connection=1) == pytest.approx(3.08)
     by_cores = time_of(pages=1000, size=10, workers=4, threads=8)
     assert by_cores == pytest.approx(1000 * (2 + 0.7) / 1000 / 2)
     by_waiting = time_of(pages=1000, size=10, workers=2, threads=5, delay_s=0.1)
@@ -226,14 +226,14 @@ def test_the_costs_are_those_that_the_runs_were_made_of(made_of_costs):
 
 def test_a_billion_pages_and_a_million_in_functions():
     found = capacity.at_scale(
-        COSTS, [1e9], size=10, kept=10, hours=10, cores=10, dollars_per_core_hour=1
+        COSTS, [1e9], size=10, pages_per_connection=10, hours=10, cores=10, dollars_per_core_hour=1
     )
     assert list(found["machines"]) == [12, 6]  # 1,111 and 556 core hours
     assert list(found["dollars"]) == pytest.approx([1e9 * ms / 3.6e6 for ms in (4, 2)])
     # A hundred million tasks of 4 ms are 111 hours of a scheduler, however few machines it takes.
     assert list(found["schedulers"]) == [12, 12]
     assert list(capacity.at_scale(COSTS, [1e9], size=100, hours=24)["schedulers"]) == [1, 1]
-    two = capacity.functions(COSTS, 1e6, size=10, kept=10)
+    two = capacity.functions(COSTS, 1e6, size=10, pages_per_connection=10)
     assert list(two["pages_each"]) == [225_000, 450_000] and list(two["functions"]) == [5, 3]
 
 
@@ -337,7 +337,7 @@ def test_a_hundred_thousand_pages_in_bounded_memory():
     curve = jobs.measure(large.ENDS, repeats=large.ROUNDS)
     threads = capacity.WAITING_THREADS
     waits = jobs.measure(capacity.WAITS, threads=threads, repeats=large.ROUNDS)
-    pages = costs.measure(large.WAYS, repeats=large.ROUNDS)
+    pages = costs.measure(large.CLIENTS, repeats=large.ROUNDS)
     found = capacity.fit_costs(curve, pages, waits)
     few = jobs.measure({"few": {"pages": 2_000}}).iloc[0]
     many = jobs.measure({"many": {"pages": 100_000, "size": 50}}).iloc[0]

@@ -217,7 +217,7 @@ COSTS = capacity.Costs(
 def test_costs_of_a_page_by_hand():
     assert COSTS.cpu_ms(4) == 1 + 8 / 4 + 2 / 4
     assert COSTS.cpu_ms(4, cured=False) == 1 + 8 / 4 + 22 / 4
-    assert COSTS.cpu_ms(8, kept=2) == 1 + 8 / 8 + 2 / 2
+    assert COSTS.cpu_ms(8, pages_per_connection=2) == 1 + 8 / 8 + 2 / 2
     assert COSTS.server_cpu_ms(4) == 1.0
     assert COSTS.second_ms(workers=3, threads=2) == 3 * (30 + 2 * 5) + 40
 
@@ -260,20 +260,20 @@ def test_the_memory_of_the_model_is_that_of_the_largest_worker_of_all_jobs():
 
 def test_a_job_at_scale_by_hand():
     frame = capacity.at_scale(
-        COSTS, [3.6e6, 3.6e8], size=10, kept=10, hours=10, cores=8, dollars_per_core_hour=0.5,
-        other_ms=6,
+        COSTS, [3.6e6, 3.6e8], size=10, pages_per_connection=10, hours=10, cores=8,
+        dollars_per_core_hour=0.5, other_ms=6,
     )  # fmt: skip
     assert list(frame["cpu_ms"]) == [10, 8, 10, 8]
     assert list(frame["core_hours"]) == pytest.approx([10, 8, 1000, 800])
     assert list(frame["machines"]) == [1, 1, 13, 10]
     assert list(frame["dollars"]) == pytest.approx([5, 4, 500, 400])
     assert set(frame["memory_gib"]) == {8 * 100 / 1024}
-    assert list(frame["way"]) == [capacity.WAYS[False], capacity.WAYS[True]] * 2
+    assert list(frame["way"]) == [capacity.CURE_LABELS[False], capacity.CURE_LABELS[True]] * 2
 
 
 def test_functions_by_hand():
     stock, cured = capacity.functions(
-        COSTS, 1e6, size=10, kept=10, within_s=900, at_once=3, delay_s=0.1
+        COSTS, 1e6, size=10, pages_per_connection=10, within_s=900, at_once=3, delay_s=0.1
     ).to_dict("records")
     assert (stock["pages_each"], stock["functions"], stock["turns"]) == (225_000, 5, 2)
     assert stock["minutes"] == pytest.approx(1e6 * 4 / 60_000 / 3)

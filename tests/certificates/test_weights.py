@@ -6,7 +6,8 @@ from here import environment
 from casebook.cases.certificates import in_threads, weights
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 
-pytestmark = pytest.mark.skipif(bool(weights.not_here()), reason=weights.not_here())
+WHY = weights.without_malloc_figures()
+pytestmark = pytest.mark.skipif(bool(WHY), reason=WHY)
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def test_a_slider_changes_what_the_model_would_change(shown) -> None:
     pages.focus()
     pages.press("End")
     model = capacity.at_scale(
-        COSTS, [1e10], kept=1000, cores=16, dollars_per_core_hour=0.2, other_ms=50
+        COSTS, [1e10], pages_per_connection=1000, cores=16, dollars_per_core_hour=0.2, other_ms=50
     )
     assert set(model["schedulers"]) == {5}
     assert figures(shown) == [told(row) for row in model.itertuples()]

@@ -671,6 +671,18 @@ def test_cures_come_after_what_they_cure_and_the_delay_is_a_line():
     assert f"At n = 10, wall time: {ends} {verdicts}" in chart.alt
 
 
+def test_a_cure_is_called_and_coloured_by_the_same_rule():
+    """One busy moment among the repeats, and a machine that recorded another verdict."""
+    hidden = runs("extract-today", ((10, (1.4, 9.0)),))
+    elsewhere = runs("extract-today", ((10, (10.2,)),), source="reference")
+    assert set(hidden["verdict"]) == {"concurrent", "serial"}
+    chart = charts.cures(hidden)
+    assert marked_in(chart) == {colours.of_role("fast")} and "s, concurrent<" in chart.html
+    chart = charts.cures(pd.concat([hidden, elsewhere]))
+    assert marked_in(chart) == {colours.of_role(role) for role in ("slow", "fast")}
+    assert "Concurrent: extracted. Serial: extracted, reference." in chart.alt
+
+
 def test_effective_concurrency_says_whether_verdicts_lie_apart():
     frame = pd.concat([runs(), runs("stage-2-py27", SLOW)])
     chart = charts.effective_concurrency(frame)

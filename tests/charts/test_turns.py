@@ -32,7 +32,7 @@ DELAY_S, LONG_S = 0.5, 0.2
 
 
 def waits(frame, does: str):
-    found = turns.of(frame)
+    found = turns.turns_of(frame)
     return found[(found["does"] == does) & (found["end_s"] - found["start_s"] > LONG_S)]
 
 
@@ -46,7 +46,7 @@ def test_who_waits_for_the_replies(name):
         assert set(kept["function"]) == {"poll"}
         assert set(kept["file"]) == {"urllib3/util/wait.py"}
         # Nobody has the thread while somebody keeps it.
-        every = turns.of(seen.frame)
+        every = turns.turns_of(seen.frame)
         for one in kept.itertuples():
             others = every[every["greenlet"] != one.greenlet]
             assert not ((others["start_s"] < one.end_s) & (others["end_s"] > one.start_s)).any()
@@ -66,7 +66,7 @@ def test_with_threads_all_wait_at_the_same_time():
 def test_the_lines_are_those_of_the_installed_packages():
     seen = observe("stage-4-today", "turns", n=3, delay_s=0.1)
     environment = here.environment("stage-4-today")
-    at = turns.of(seen.frame)
+    at = turns.turns_of(seen.frame)
     files = listings.files_of(environment, set(at["file"]) - {""})
     assert {"gevent_openssl/SSL.py", "gevent/hub.py"} <= set(files)
     hub = at[at["greenlet"] == turns.LOOP].iloc[0]
@@ -104,7 +104,7 @@ def test_what_only_passes_the_thread_on_is_no_turn_of_the_loop():
         "live",
         {"turns": [dict(zip(names, r, strict=True)) for r in rows]},
     ).frame
-    found = [(t.greenlet, t.does, t.function) for t in turns.of(frame).itertuples()]
+    found = [(t.greenlet, t.does, t.function) for t in turns.turns_of(frame).itertuples()]
     assert found == [
         (0, "runs", "map"),
         (1, "runs", "poll"),

@@ -135,7 +135,9 @@ def test_a_case_that_two_hand_in_is_evidence_for_neither(tmp_path, monkeypatch):
      (["here", "too"], True, "here")],
 )  # fmt: skip
 def test_a_lab_is_graded_where_all_of_its_stacks_run(names, can_run, room):
-    bench = grader_runs.Bench(Path("lab.py"), _runs={"here": True, "too": True, "there": False})
+    bench = grader_runs.GraderRuns(
+        Path("lab.py"), _runs={"here": True, "too": True, "there": False}
+    )
     assert bench.can_run(*names) is can_run and bench.room(*names) == room
 
 
@@ -191,7 +193,7 @@ def test_what_a_submission_answers_in_our_place_is_left_out(tmp_path, monkeypatc
 
 
 def test_a_name_that_no_machine_file_can_have_is_refused_before_anything_is_measured(monkeypatch):
-    monkeypatch.setattr(grading, "recorded", pytest.fail)
+    monkeypatch.setattr(grading, "measure_answers", pytest.fail)
     with pytest.raises(UsageError, match=r"ends in \.jsonl\.xz"):
         machine.measure_for_labs(Namespace(file=Path("labs.json")))
 

@@ -7,7 +7,7 @@ from graded import changed, graded, missing, right
 
 from casebook.classroom import grading
 from casebook.classroom.checks import count_the_loads
-from casebook.classroom.grader_runs import Bench
+from casebook.classroom.grader_runs import GraderRuns
 from casebook.laboratory.rounds import as_list
 
 LAB = "count-the-loads"
@@ -20,7 +20,7 @@ def rows_once():
     with pytest.MonkeyPatch.context() as patching:
         patching.setattr(count_the_loads, "_rows", lambda *_: measured)
         with count_the_loads.World() as world:
-            measured = ROWS(Bench(Path(count_the_loads.__file__)), world)
+            measured = ROWS(GraderRuns(Path(count_the_loads.__file__)), world)
         yield
 
 

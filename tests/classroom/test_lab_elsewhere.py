@@ -175,7 +175,7 @@ def test_what_the_labs_ask_is_answered_by_the_file_that_comes_with_them():
 
 
 def test_what_is_recorded_is_what_will_be_asked():
-    mine = grader_runs.Recording(Path(count_the_loads.__file__))
+    mine = grader_runs.RecordedRuns(Path(count_the_loads.__file__))
     count_the_loads.record(mine)
     [file] = grader_runs.files()
     there = [

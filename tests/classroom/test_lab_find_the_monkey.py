@@ -6,7 +6,7 @@ import pytest
 from graded import changed, graded, missing, right
 
 from casebook.classroom import grading
-from casebook.classroom.grader_runs import Bench
+from casebook.classroom.grader_runs import GraderRuns
 
 LAB = "find-the-monkey"
 
@@ -26,7 +26,7 @@ def own_runs_once():
         return answers[question]
 
     with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(Bench, "_measure", measured)
+        patching.setattr(GraderRuns, "_measure", measured)
         yield
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from casebook import stacks
-from casebook.cases.fetching import bench, near_limit, processor_time, server, trust
+from casebook.cases.fetching import bench, near_limit, processor_time, run_record, server, trust
 from casebook.laboratory import measurements
 from casebook.stacks import digests, environments
 
@@ -58,7 +58,7 @@ def key_of(keys, stack="stage-1-today", repeat=1, gather="", **changed):
 )
 def test_whatever_is_asked_otherwise_is_another_run(keys, changed):
     usual, other = key_of(keys), key_of(keys, **changed)
-    assert other != usual and other.question != usual.question
+    assert other != usual and other.question_digest != usual.question_digest
     assert key_of(keys) == usual  # and the same is the same
 
 
@@ -79,6 +79,21 @@ def test_a_run_depends_on_its_own_client_the_server_and_the_cure_where_it_has_it
         assert "shared_context.py" in depends_on(stack=cured)
 
 
+@pytest.mark.parametrize("columns", ["COUNTERS", "STORED"])
+def test_a_run_of_which_more_is_stored_is_another_with_the_same_question(
+    keys, monkeypatch, columns
+):
+    usual, observed = key_of(keys), key_of(keys, gather="turns")
+    monkeypatch.setattr(run_record, columns, (*getattr(run_record, columns), "retries"))
+    other = key_of(keys)
+    assert other != usual and other.question == usual.question
+    changed = {
+        name for name in other.depends_on if other.depends_on[name] != usual.depends_on[name]
+    }
+    assert changed == {"what is stored of a run"}
+    assert key_of(keys, gather="turns") == observed  # which is stored whole
+
+
 @pytest.mark.parametrize(
     ("kind", "file"),
     [
@@ -95,7 +110,8 @@ def test_an_observation_depends_on_its_own_instrument(keys, kind, file):
     own, other = keys
     assert [name for name in own.depends_on if name.endswith(file)]
     assert not [name for name in other.depends_on if name.endswith(file)]
-    assert own.question != other.question  # which instrument it is is part of what was asked
+    # Which instrument it is is part of what was asked.
+    assert own.question_digest != other.question_digest
 
 
 def test_what_another_server_answered_is_not_stored(keys, monkeypatch):

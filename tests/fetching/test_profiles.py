@@ -39,14 +39,14 @@ def test_waits_are_told_round_by_round_in_turns():
 
 def test_two_profiles_stand_side_by_side(injected):
     plain = observe(STACK, "profile", n=5, delay_s=0.1, scheme="http")
-    both = profiles.beside({"https": injected, "http": plain}, top=2)
+    both = profiles.side_by_side({"https": injected, "http": plain}, top=2)
     poll = both.iloc[0]
     assert poll["where"] == "poll, built in"
     assert poll["https, own time, s"] > 0.4 and pd.isna(poll["http, own time, s"])
     assert poll["https, calls"] != "–" == poll["http, calls"]
     assert 3 <= len(both) <= 4
     caller = f"wait.py:{profiles.line(injected, 'do_poll')['line']}(do_poll)"
-    again = profiles.beside({"": injected}, only=[caller, "poll, built in"])
+    again = profiles.side_by_side({"": injected}, only=[caller, "poll, built in"])
     assert list(again["where"]) == ["poll, built in", f"urllib3/util/{caller}"]
 
 
@@ -56,7 +56,7 @@ def test_two_profiles_stand_side_by_side(injected):
         (lambda seen: profiles.line(seen, "no_such_function"), "0 times"),
         (lambda seen: profiles.line(seen, "send"), "name a file"),
         (lambda seen: profiles.callers(seen, "no_such_function"), "nobody calls"),
-        (lambda seen: profiles.beside({"": seen}, only=["no_such"]), "no_such"),
+        (lambda seen: profiles.side_by_side({"": seen}, only=["no_such"]), "no_such"),
         (profiles.all_threads, "client='threads'"),
         (profiles.one_stack, "client='threads'"),
     ],

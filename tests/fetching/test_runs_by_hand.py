@@ -93,13 +93,13 @@ def test_profiles_side_by_side_are_those_with_the_largest_own_times_of_each():
         line(("~", 0, "<function 'poll' of 'x'>"), 3, 1, 0.0625, 0.0625),
         source="reference",
     )
-    both = profiles.beside({"one": SEEN, "two": other}, top=1)
+    both = profiles.side_by_side({"one": SEEN, "two": other}, top=1)
     assert both["where"].tolist() == ["poll, built in", "urllib3/util/wait.py:10(wait_for_read)"]
     assert both["one, own time, s"].tolist() == [2.75, 0.25]
     assert both["two, own time, s"].tolist() == [0.125, 0.5]  # two built-ins of one bare name
     assert both["two, calls"].tolist() == ["5/3", "1"]
     assert set(both["source"]) == {"reference"}  # where one of them is
-    three = profiles.beside({"one": SEEN}, top=3)
+    three = profiles.side_by_side({"one": SEEN}, top=3)
     assert three["where"].tolist()[1:] == [
         f"{RECV[0]}:30(recv_into)",
         f"{WAIT[0]}:10(wait_for_read)",

@@ -106,10 +106,12 @@ WITHOUT = {
 
 
 def test_each_finding_about_a_package_has_a_row_or_a_reason() -> None:
-    about, rows = set(about_packages()), {each.claim for each in upstream.VERDICTS}
+    about, rows = set(about_packages()), {each.claim for each in upstream.PACKAGE_CLAIMS}
     assert len(findings()) > 250 and len(about) > 60
     assert rows >= set(COVERED)
     named = [each for those in (*COVERED.values(), *WITHOUT.values()) for each in those.split()]
     assert len(set(named)) == len(named) and not set(named) & rows
-    assert about - rows - set(named) == set(), "give it a row in VERDICTS, or say why it has none"
+    assert about - rows - set(named) == set(), (
+        "give it a row in PACKAGE_CLAIMS, or say why it has none"
+    )
     assert set(named) - set(findings()) == set(), "there is no such finding"

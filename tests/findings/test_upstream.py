@@ -14,7 +14,7 @@ from casebook.errors import EnvironmentFailed, UsageError
 from casebook.laboratory import measurements
 from casebook.pages import upstream_page as pages
 
-TRUSTSTORE = upstream.VERDICTS[0]
+TRUSTSTORE = upstream.PACKAGE_CLAIMS[0]
 
 
 @pytest.fixture
@@ -44,11 +44,11 @@ def wheel(stack: str, version: str, folder: Path) -> None:
         made.writestr(f"{about}/RECORD", "")
 
 
-ASKED = [each for each in upstream.VERDICTS if each.decide]
-OVER = [each for each in upstream.VERDICTS if not each.decide]
+ASKED = [each for each in upstream.PACKAGE_CLAIMS if each.decide]
+OVER = [each for each in upstream.PACKAGE_CLAIMS if not each.decide]
 
 
-def named(verdict: upstream.Verdict) -> str:
+def named(verdict: upstream.PackageClaim) -> str:
     return f"{verdict.package}-{verdict.claim}"
 
 
@@ -57,7 +57,7 @@ def pinned(package: str) -> set[str]:
     return {each.packages.get(package, "") for each in stacks.load().values() if each.lock}
 
 
-@pytest.mark.parametrize("verdict", upstream.VERDICTS, ids=named)
+@pytest.mark.parametrize("verdict", upstream.PACKAGE_CLAIMS, ids=named)
 def test_a_verdict_is_a_finding_of_the_book_about_the_release_that_it_measures(verdict) -> None:
     chapter = nbformat.read(places.NOTEBOOKS / f"{verdict.chapter}.ipynb", as_version=4)
     assert any(f'claim(\n    "{verdict.claim}"' in cell.source for cell in chapter.cells)
@@ -105,7 +105,7 @@ def test_a_mended_truststore_in_an_index_turns_the_verdict(index: Path) -> None:
 def test_a_release_that_cannot_be_had_is_said_and_fails(
     index: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(upstream, "VERDICTS", [TRUSTSTORE])
+    monkeypatch.setattr(upstream, "PACKAGE_CLAIMS", [TRUSTSTORE])
     monkeypatch.setattr(upstream, "clients", lambda: pages.load(places.ROOT)["clients"])
     assert upstream.main([]) == 1
     assert "could not be asked: there is no truststore to install" in capsys.readouterr().out
@@ -127,7 +127,7 @@ def test_what_is_kept_is_no_change_of_the_commit_that_pages_and_machine_files_na
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "ROOT", tmp_path)
-    monkeypatch.setattr(upstream, "VERDICTS", OVER)  # so that nothing has to be installed
+    monkeypatch.setattr(upstream, "PACKAGE_CLAIMS", OVER)  # so that nothing has to be installed
     monkeypatch.setattr(upstream, "clients", list)
 
     def git(*arguments: object) -> str:
@@ -185,7 +185,7 @@ def test_a_chapter_says_of_which_releases_each_of_its_verdicts_is_true() -> None
     assert "](#claim-lock-one-at-a-time). True from 0.10.5 to 0.10.6 (not in 0.10.4)." in said
     assert pages.releases(answered(TRUE), "another") == ""
     kept = pages.load(places.ROOT)
-    for verdict in upstream.VERDICTS:
+    for verdict in upstream.PACKAGE_CLAIMS:
         said = pages.releases(kept, verdict.chapter)
         (line,) = [line for line in said.splitlines() if f"#claim-{verdict.claim})" in line]
         assert line.startswith(f"- **{verdict.package}**") and f" {verdict.true_from}" in line
@@ -196,7 +196,7 @@ def test_a_chapter_says_of_which_releases_each_of_its_verdicts_is_true() -> None
 
 def test_what_is_kept_is_about_the_verdicts_of_today() -> None:
     asked = pages.load(places.ROOT)
-    claims = {each.claim: (each.says, each.turned) for each in upstream.VERDICTS}
+    claims = {each.claim: (each.says, each.turned) for each in upstream.PACKAGE_CLAIMS}
     assert {each["claim"]: (each["says"], each["turned"]) for each in asked["verdicts"]} == claims
 
 
@@ -232,7 +232,7 @@ def test_sentences_about_clients_are_made_from_their_rows() -> None:
 
 
 def test_a_client_that_turns_fails_the_nightly_job(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    monkeypatch.setattr(upstream, "VERDICTS", [])
+    monkeypatch.setattr(upstream, "PACKAGE_CLAIMS", [])
     known = pages.load(places.ROOT)["clients"]
     monkeypatch.setattr(upstream, "clients", lambda: known)
     assert upstream.main([]) == 0

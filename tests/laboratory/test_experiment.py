@@ -224,7 +224,7 @@ def recorded(file: Path, parsing: Experiment, took_s: float, rounds: int) -> Non
     said, stack = {"sum": 45, "took_s": took_s}, stacks.get("stage-1-py27")
     lines = [HEAD]
     for repeat in range(1, rounds + 1):
-        asked = measurements.asked_of(parsing.script, "parsers", stack, {"size": 10}, repeat)
+        asked = measurements.question_of(parsing.script, "parsers", stack, {"size": 10}, repeat)
         lines += [{"answer": {"asked": asked, "answer": said, "measured_at": "2026-11-01T"}}]
     text = "".join(json.dumps(each) + "\n" for each in lines)
     file.write_bytes(lzma.compress(text.encode()))
@@ -259,7 +259,7 @@ def test_what_lacks_what_is_asked_today_or_is_wrong_stands_in_for_nothing(
     parsing, elsewhere, tmp_path, said
 ):
     stack = stacks.get("stage-1-py27")
-    asked = measurements.asked_of(parsing.script, "parsers", stack, {"size": 10}, 1)
+    asked = measurements.question_of(parsing.script, "parsers", stack, {"size": 10}, 1)
     lines = (
         json.dumps(each) + "\n" for each in (HEAD, {"answer": {"asked": asked, "answer": said}})
     )
@@ -306,7 +306,7 @@ def test_what_is_too_dear_is_taken_from_a_machine_that_was_asked_and_else_asked_
     other = tmp_path / "machines"
     other.mkdir()
     stack = stacks.get("stage-1-today")
-    asked = measurements.asked_of(parsing.script, "parsers", stack, {"size": 10}, 1)
+    asked = measurements.question_of(parsing.script, "parsers", stack, {"size": 10}, 1)
     said = {"answer": {"asked": asked, "answer": {"sum": 45, "took_s": 0.5}}}
     lines = "".join(json.dumps(each) + "\n" for each in (HEAD, said))
     (other / "other.jsonl.xz").write_bytes(lzma.compress(lines.encode()))

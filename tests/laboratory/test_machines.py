@@ -27,7 +27,7 @@ from casebook.classroom import certificate
 from casebook.errors import MachineFileRefused, UsageError
 from casebook.findings import side_by_side
 from casebook.findings.finding import Finding
-from casebook.laboratory import anonymity, elsewhere, machine_files, reference
+from casebook.laboratory import anonymity, machine_files, recorded_rows, reference
 from casebook.laboratory.anonymity import Own
 from casebook.laboratory.decisions import NOT_HERE, ratio
 from casebook.laboratory.machine_files import Machine
@@ -166,7 +166,7 @@ def test_a_verdict_in_a_file_is_not_believed(file):
 
 def _runs(file, *answers):
     packed(file, HEAD, *({"answer": each} for each in answers))
-    return elsewhere.rows_of_machine(machine_files.read(file), RUNS)
+    return recorded_rows.rows_of_machine(machine_files.read(file), RUNS)
 
 
 def test_text_of_a_stranger_stays_text(file):
@@ -380,7 +380,7 @@ def test_each_machine_of_the_book_is_whole_and_anonymous(path):
     assert len(machine.answers) > 100
     assert len(machine.findings) > 100 or machine.name == reference.NAME
     for kind in (RUNS, VISITS, LOADS):
-        frame = elsewhere.rows_of_machine(machine, kind)
+        frame = recorded_rows.rows_of_machine(machine, kind)
         assert len(frame) > 40 and set(frame["source"]) == {"reference"}, kind.name
     published = {"stage-2-py27": "serial", "stage-3-py27": "concurrent", "stage-3-py37": "serial"}
     found = side_by_side.verdicts([machine])[machine.name]
@@ -456,7 +456,7 @@ def test_exactly_the_same_question_is_answered_by_the_machine_that_has_it(
 
 
 def test_rounds_of_two_recorded_machines_are_not_divided():
-    rows = elsewhere.rows(RUNS).query("stack == 'stage-1-py37' and n == 10 and delay_s == 0.1")
+    rows = recorded_rows.rows(RUNS).query("stack == 'stage-1-py37' and n == 10 and delay_s == 0.1")
     rows = rows.query("scheme == 'https' and client == 'grequests'").drop_duplicates("repeat")
     here = rows.assign(instead="", stack="a")
     there = rows.assign(instead="on AMD EPYC, 2 cores; n = 10 instead of 7", stack="b")

@@ -18,13 +18,13 @@ from casebook.cases.fetching import (
 )
 from casebook.charts import picture
 from casebook.errors import UsageError
-from casebook.laboratory import elsewhere, machine_files, measurements, reference, rounds
+from casebook.laboratory import machine_files, measurements, recorded_rows, reference, rounds
 from casebook.laboratory.rounds import as_list
 
 
 def rows(**wanted):
     """The reference runs with these values in these columns."""
-    frame = elsewhere.of_reference(run_record.RUNS)
+    frame = recorded_rows.of_reference(run_record.RUNS)
     for column, value in wanted.items():
         frame = frame[frame[column] == value]
     return frame
@@ -93,7 +93,7 @@ def test_the_reference_run_had_the_packages_of_the_locks():
     recorded = {each["stack"]: each["versions"] for each in machine.answers if "versions" in each}
     for name in ("stage-2-py27", "stage-3-py37"):
         assert recorded[name].items() >= environment(name).versions.items()
-    hyper = elsewhere.of_reference(VISITS).query("stack == 'hyper-py37'")
+    hyper = recorded_rows.of_reference(VISITS).query("stack == 'hyper-py37'")
     assert set(hyper["version"]) == {environment("hyper-py37").versions["hyper"]}
 
 

@@ -12,7 +12,7 @@ import pytest
 from casebook import places, stacks
 from casebook.errors import NotInFile, RunFailed, ServerFailed, VisitFailed
 from casebook.laboratory import conditions, measurements
-from casebook.laboratory.measurements import Using, asked_of, changed_since, key_of
+from casebook.laboratory.measurements import Using, changed_since, key_of, question_of
 from casebook.stacks import environments
 
 STACK = stacks.get("stage-2-py37")
@@ -100,11 +100,11 @@ def test_a_key_says_what_it_depends_on(holding, probe):
 def test_a_question_is_the_same_on_every_machine(holding, probe):
     key = key_of([probe], "case", STACK, {"n": 3}, (1, 2), Using("go", "1.22"))
     asked = ["probe", "case", ["stage-2-py37", *STACK.steps], {"n": 3}, [1, 2]]
-    assert key.asked == asked == asked_of(probe, "case", STACK, {"n": 3}, (1, 2))
+    assert key.question == asked == question_of(probe, "case", STACK, {"n": 3}, (1, 2))
     holding["holds"], holding["declared"] = "of another machine", {}
     again = key_of([probe], "case", STACK, {"n": 3}, (1, 2), Using("go", "1.23"))
-    assert again.question == key.question and again != key
-    assert key_of([probe], "case", STACK, {"n": 4}, (1, 2)).question != key.question
+    assert again.question_digest == key.question_digest and again != key
+    assert key_of([probe], "case", STACK, {"n": 4}, (1, 2)).question_digest != key.question_digest
 
 
 def test_what_has_changed_since_an_answer_is_named(holding, runs, probe):
@@ -266,16 +266,16 @@ def test_who_asks_the_same_tries_it_where_the_first_failed(holding, probe, runs,
 
 
 def test_an_answer_of_a_file_is_the_readers_own(holding, probe):
-    asked = asked_of(probe, 1)
+    asked = question_of(probe, 1)
     measurements.answer_from([{"asked": asked, "rows": [1]}, {"rows": [2]}])
     try:
         first = measurements.answered(asked)
         assert first == {"rows": [1]}
         first["rows"].append(9)
         assert measurements.answered(asked) == {"rows": [1]}
-        assert measurements.answered(asked_of(probe, 2)) is None
+        assert measurements.answered(question_of(probe, 2)) is None
         key = key_of([probe], STACK, 1)
-        assert (key.asked, key.depends_on) == (asked_of(probe, STACK, 1), {})
+        assert (key.question, key.depends_on) == (question_of(probe, STACK, 1), {})
     finally:
         measurements._answers = None
 

@@ -52,18 +52,13 @@ def is_hollow(name: str) -> bool:
     return name.strip("_") in HOLLOW
 
 
-#: The names of its functions are part of the question in machine files: they are data.
-JOBS = places.PACKAGE / "cases" / "patients" / "jobs"
-
-
 def sources() -> list[Path]:
     """Return the hand-written modules of the book and of the products, without their tests."""
     return [
         path
         for folder in (places.PACKAGE, places.ROOT / "packages")
         for path in folder.rglob("*.py")
-        if path.parent != JOBS
-        and not any(
+        if not any(
             part.startswith((".", "test")) for part in path.relative_to(places.ROOT).parts
         )
     ]  # fmt: skip

@@ -143,6 +143,7 @@ from casebook import colours, words
 
 words.call("parser", {"stdlib": "json", "c": "orjson"})
 words.call("size", {}, "{:,} numbers")
+words.head({"took_ms": "parsing, ms"})
 words.call(words.RUN, {("", "mapped"): "{}, memory-mapped"})
 words.LIBRARIES.update(("json", "orjson"))
 colours.choose("parser", {"stdlib": "plum", "c": "stage-4"})
@@ -167,6 +168,7 @@ for part in series.groups(series.usable(rows.assign(client="pull"), "took_ms"), 
     print(part.label, part.colour, sep=": ")
 for say, *what in (
     (words.call, "parser", {"c": "C"}), (words.call, "size", {}, "{} long"),
+    (words.head, {"took_ms": "time, ms"}), (words.head, {"wall_s": "time, s"}),
     (colours.choose, "parser", {"c": "plum"}), (colours.choose, "size", {1: "red"}),
 ):
     try:
@@ -184,11 +186,13 @@ def test_a_case_brings_its_own_words_and_colours(tmp_path):
     assert done.stdout.splitlines() == [
         "orjson, 1,000 numbers: stage-4",
         "json, 1,000 numbers: plum",
-        "orjson and json. Took: orjson 2.00 ms; json 2.00 ms.",
+        "orjson and json. Parsing: orjson 2.00 ms; json 2.00 ms.",
         "json, today, memory-mapped; pull",
         "pull: olive",
         "parser 'c' is 'orjson' already, and cannot be 'C'",
         "a number in 'size' is '{:,} numbers' already, and cannot be '{} long'",
+        "the heading of 'took_ms' is 'parsing, ms' already, and cannot be 'time, ms'",
+        "the heading of 'wall_s' is 'wall time, s' already, and cannot be 'time, s'",
         "the colour of parser 'c' is 'stage-4' already, and cannot be 'plum'",
         f"there is no colour 'red'; choose one of: {', '.join(colours.COLOURS)}",
     ]

@@ -226,7 +226,7 @@ def test_no_answer_loses_its_place_when_a_label_or_a_colour_changes():
     stack = stacks.get("stage-0")
     other = replace(stack, label="something else", colour="plum")
     first, second = (measurements.key_of([Path(__file__)], each) for each in (stack, other))
-    assert (first, first.asked, first.depends_on) == (second, second.asked, second.depends_on)
+    assert (first, first.question, first.depends_on) == (second, second.question, second.depends_on)
     assert first != measurements.key_of([Path(__file__)], replace(stack, steps=()))
 
 

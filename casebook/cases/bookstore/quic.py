@@ -54,7 +54,7 @@ class Row(TypedDict):
     #: What is lost, as JSON; "" for nothing.
     lose: str
     congestion: str
-    #: How the packets were had (ends.WAYS).
+    #: How the packets were had (ends.DEVICES).
     way: str
     repeat: int
     #: From the first connection to the last book, and to half of the books.

@@ -26,7 +26,7 @@ from casebook.cases.bookstore.visiting import NUMBERS, VISITED, Host, Visit, fig
 from casebook.cases.fetching import modes
 from casebook.cases.fetching.server import relay
 from casebook.errors import CasebookError, UsageError
-from casebook.laboratory import elsewhere, measurements, rounds
+from casebook.laboratory import measurements, recorded_rows, rounds
 from casebook.laboratory.experiment import runnable
 from casebook.laboratory.progress import Progress
 from casebook.laboratory.rounds import as_list, in_turns
@@ -71,7 +71,7 @@ FEW = 300
 _PAIR = ["requests-2.10-py37", "hyper"]
 
 
-def recorded() -> list[dict]:
+def visits_to_record() -> list[dict]:
     """Return the visits that need a Python 3.7 on one side: arguments of `visit`.
 
     With these a machine without it can still build the book. Those that decide something have
@@ -134,7 +134,8 @@ def from_reference(
 ) -> pd.DataFrame:
     """Return visits that the reference machine made, columns COLUMNS; never measured here.
 
-    Of those that were recorded (`recorded`). Raises UsageError where there are none of this kind.
+    Of those that were recorded (`visits_to_record`). Raises UsageError where there are none of
+    this kind.
     """
     planned, rows = plan(clients, repeats, n=n, engine=engine), []
     for visit in planned:
@@ -149,7 +150,7 @@ def from_reference(
 
 def record() -> None:
     """Make the visits of the reference run. Takes minutes. Raises as `visit`."""
-    for parameters in recorded():
+    for parameters in visits_to_record():
         records(**parameters)
 
 
@@ -256,4 +257,4 @@ def _visits(stored: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 #: Visits as machine files have them.
-VISITS = elsewhere.Kind("visits", _visits, (*NUMBERS, "n", "repeat", "latency_ms"))
+VISITS = recorded_rows.Kind("visits", _visits, (*NUMBERS, "n", "repeat", "latency_ms"))

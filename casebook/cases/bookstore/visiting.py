@@ -16,7 +16,7 @@ from casebook import stacks
 from casebook.cases.bookstore import readers, stock, store
 from casebook.cases.fetching.server import relay
 from casebook.errors import VisitFailed
-from casebook.laboratory import elsewhere, measurements
+from casebook.laboratory import measurements, recorded_rows
 from casebook.laboratory.experiment import Experiment, Measurement
 from casebook.stacks import Stack, digests, environments
 
@@ -134,10 +134,12 @@ class Host(ExitStack):
         }
 
 
-def _question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+def _question_parts(
+    targets: Sequence[Any], parameters: dict[str, Any], repeat: Any
+) -> Sequence[Any]:
     """Return the parts of the question, in the form that machine files have: Experiment.form."""
     reader = readers.get(parameters["client"])
-    return of[0], parameters | {"repeat": repeat}, reader.protocol, reader.title
+    return targets[0], parameters | {"repeat": repeat}, reader.protocol, reader.title
 
 
 def figures(
@@ -149,14 +151,14 @@ def figures(
     Raises VisitFailed if it is none.
     """
     columns = {name: answer.get(name) for name in ANSWERED}
-    is_plain = elsewhere.is_plain(columns, NUMBERS, parts=("arrivals",))
+    is_plain = recorded_rows.is_plain(columns, NUMBERS, parts=("arrivals",))
     if not is_plain or not isinstance(columns["arrivals"], list):
         raise VisitFailed("there is text where a visit has numbers. Nothing was recorded.")
     return columns
 
 
 #: Visits as machine files have them. Each kind has an experiment of its own (Host.experiment).
-VISITED = Experiment(readers.VISIT, figures, form=_question)
+VISITED = Experiment(readers.VISIT, figures, form=_question_parts)
 
 
 def _figures(visit: Visit, answer: dict) -> dict:

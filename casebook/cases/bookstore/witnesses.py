@@ -122,7 +122,7 @@ def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
             lambda _, answer: {name: answer[name] for name in _FIGURES},
             depends_on=(host.depends_on("twisted"), tool),
             ask=partial(_visit, host),
-            form=_question,
+            form=_question_parts,
         )
         variants: list[Variant] = [
             (experiment, (), parameters | {"protocol": protocol}) for protocol in ("http/1.1", "h2")
@@ -131,7 +131,7 @@ def h2load_visits(n: int, repeats: int | range = 1) -> pd.DataFrame:
     return frame.reindex(columns=VISIT_COLUMNS)
 
 
-def _question(_: Any, parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+def _question_parts(_: Any, parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
     """Return the parts of the question, in the form that machine files have: Experiment.form."""
     protocol = parameters.pop("protocol")
     return protocol, parameters | {"repeat": repeat}

@@ -23,7 +23,7 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.cases.fetching import trust
 from casebook.errors import CasebookError, RunFailed, UsageError
-from casebook.laboratory import elsewhere, measurements, rounds
+from casebook.laboratory import measurements, recorded_rows, rounds
 from casebook.laboratory.experiment import Experiment, Parameters, in_rounds
 from casebook.laboratory.rounds import as_list
 from casebook.mistakes import check_range
@@ -295,4 +295,4 @@ def _rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 #: Loads as machine files have them.
-LOADS = elsewhere.Kind("loads", _rows, ("repeat", "certificates", "loads", "wall_ms", "cpu_ms"))
+LOADS = recorded_rows.Kind("loads", _rows, ("repeat", "certificates", "loads", "wall_ms", "cpu_ms"))

@@ -41,8 +41,8 @@ COLUMNS = [
 ]
 
 
-def not_here() -> str:
-    """Say why this machine cannot tell; "" if it can."""
+def without_malloc_figures() -> str:
+    """Say why this machine has no figures of malloc; "" if it has."""
     library, version = platform.libc_ver()
     new = library == "glibc" and tuple(map(int, version.split(".")[:2])) >= (2, 33)
     return "" if new else "only glibc 2.33 and newer says what malloc has handed out"
@@ -61,8 +61,9 @@ def measure(
     contexts: one number or several. loads: further ones, into one context.
 
     Returns one row per stack, size and step, columns COLUMNS: what, one of STEPS; rss_kib, and
-    in_use_kib and free_kib of malloc (missing where `not_here` says why). Elsewhere than on Linux,
-    and where a stack cannot run, the rows are those of a machine that was asked the same.
+    in_use_kib and free_kib of malloc (missing where `without_malloc_figures` says why). Elsewhere
+    than on Linux, and where a stack cannot run, the rows are those of a machine that was asked the
+    same.
 
     Raises UsageError, what Experiment.measure raises, and RunFailed also where MANY contexts or
     more would take more than half of the memory that is free.
@@ -133,9 +134,7 @@ def free_mib() -> float:
         kib = dict(line.split(":") for line in meminfo)["MemAvailable"].split()[0]
     free = [int(kib) / 1024]
     with contextlib.suppress(OSError, ValueError):  # no container, or none with a limit
-        limit, usage = (
-            Path("/sys/fs/cgroup", f"memory.{name}").read_text() for name in ("max", "current")
-        )
+        limit, usage = ((_GROUP / f"memory.{name}").read_text() for name in ("max", "current"))
         free.append((int(limit) - int(usage)) / 2**20)
     return min(free)
 
@@ -152,7 +151,7 @@ def many(name: str, contexts: int) -> tuple[pd.DataFrame, str]:
     try:
         return per_context(
             pd.concat([twenty, measure(name, contexts=contexts, loads=0)])
-        ), not_here()
+        ), without_malloc_figures()
     except RunFailed as error:
         return per_context(twenty), str(error)
 

@@ -25,6 +25,14 @@ SERIAL_BELOW = 1.2
 SHORTEST_TELLING_DELAY_S = 0.05
 
 
+def verdict_by_peak(peak: int) -> str:
+    """Judge by the peak alone, with no clock: `serial` if there never were two, else `concurrent`.
+
+    peak: the most requests at once, of two or more that were made.
+    """
+    return SERIAL if peak <= 1 else CONCURRENT
+
+
 def effective_concurrency(n: int, delay_s: float, wall_s: float) -> float:
     """Return how many requests were served per delay: n x delay / wall (1 = one at a time).
 

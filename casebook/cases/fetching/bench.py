@@ -14,6 +14,7 @@ from casebook.cases.fetching import trust as trusts
 from casebook.cases.fetching.server import Server
 from casebook.laboratory import scripts
 from casebook.laboratory.experiment import Experiment
+from casebook.laboratory.measurements import Using
 from casebook.stacks import Stack
 from casebook.stacks.environments import Environment
 
@@ -95,10 +96,13 @@ def fetching(
     files = [Path(__file__), clients.file_of(client)]
     if {"shared_context", "preload"} & set(stack.steps):
         files.append(places.CURE)
+    stored: list[Using] = []
+    if not gather:  # what is observed is stored whole
+        stored.append(Using("what is stored of a run", [run_record.STORED, run_record.COUNTERS]))
     unused = [modules for name, modules in _INSTRUMENTS.items() if name != gather]
     return replace(
         observations.OBSERVED if gather else run_record.FETCHES,
-        depends_on=(*files, *server.DEPENDENCIES, trusts.dependency()),
+        depends_on=(*files, *server.DEPENDENCIES, trusts.dependency(), *stored),
         excluded=frozenset().union(*unused),
         ask=partial(_fetch, target, variables or {}),
         is_stored=target is None,

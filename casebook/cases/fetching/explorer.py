@@ -16,7 +16,7 @@ from casebook import stacks
 from casebook.cases.fetching import analysis, modes, observations, phases, trust
 from casebook.cases.fetching.bench import fetching
 from casebook.cases.fetching.observations import Observation
-from casebook.laboratory import elsewhere, measurements
+from casebook.laboratory import measurements, recorded_rows
 from casebook.laboratory.experiment import can_run
 from casebook.laboratory.progress import Progress
 from casebook.mistakes import for_readers
@@ -115,7 +115,7 @@ class Timeline(Observation):
 
         It is counted in the picture itself; no clock decides it.
         """
-        return analysis.SERIAL if self.peak_waiting <= 1 else analysis.CONCURRENT
+        return analysis.verdict_by_peak(self.peak_waiting)
 
     @property
     def published(self) -> str:
@@ -206,7 +206,7 @@ def recorded() -> list[Timeline]:
         for combination in COMBINATIONS
     }
     match = {"kind": "timeline", "delay_s": DELAY_S, "trust": trust.AUTHORITY}
-    rows = elsewhere.of_reference(observations.OBSERVATIONS)
+    rows = recorded_rows.of_reference(observations.OBSERVATIONS)
     for name, value in match.items():
         rows = rows[rows[name] == value] if len(rows) else rows
     timelines = []

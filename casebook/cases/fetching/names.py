@@ -76,6 +76,20 @@ words.LIBRARIES.update(
     ("pycurl", "curl_cffi", "pyOpenSSL", "gevent"),
 )
 
+words.head(
+    {
+        "counters_connections": "connections",
+        "counters_handshakes": "TLS handshakes",
+        "counters_requests": "requests served",
+        "counters_peak_in_flight": "most in flight at once",
+        "counters_contexts": "SSL contexts made",
+        "counters_load_verify_locations": "load_verify_locations calls",
+        "counters_default_loads": "default certificate loads",
+        "counters_loads_before": "certificate loads at import",
+        "counters_longest_stall_s": "event loop stood still, s",
+    }
+)
+
 #: What stacks are called beside the one whose requests wait for each other, which they cure.
 CURES = {
     "stage-2-injected-today": "uncured",

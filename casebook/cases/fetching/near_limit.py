@@ -130,8 +130,8 @@ def recorded(ns: Iterable[int]) -> pd.DataFrame:
     return run_record.frame_of(_LIMIT.recorded([], parameters, nearest=nearest), GO)
 
 
-def _question(
-    of: Sequence[Any],  # noqa: ARG001  Experiment.form is given the stacks, and Go has none
+def _question_parts(
+    targets: Sequence[Any],  # noqa: ARG001  Experiment.form is given the stacks, and Go has none
     parameters: dict[str, Any],
     repeat: Any,
 ) -> Sequence[Any]:
@@ -140,7 +140,7 @@ def _question(
 
 
 #: Runs of the near-limit as machine files have them.
-_LIMIT = Experiment(SOURCE, run_record.figures, form=_question)
+_LIMIT = Experiment(SOURCE, run_record.figures, form=_question_parts)
 
 
 def _experiment() -> Experiment:

@@ -14,7 +14,7 @@ import pandas as pd
 from casebook import places, stacks
 from casebook.cases.fetching import trust as trusts
 from casebook.errors import CasebookError, RunFailed, UsageError
-from casebook.laboratory import elsewhere, machine_files, measurements
+from casebook.laboratory import machine_files, measurements, recorded_rows
 from casebook.laboratory.experiment import Experiment, Measurement
 from casebook.mistakes import for_readers
 from casebook.words import REFERENCE
@@ -110,13 +110,15 @@ def dump_profile(observation: Observation, path: Path) -> Path:
     return path
 
 
-def question(of: Sequence[Any], parameters: dict[str, Any], _repeat: Any) -> Sequence[Any]:
+def question_parts(
+    targets: Sequence[Any], parameters: dict[str, Any], _repeat: Any
+) -> Sequence[Any]:
     """Return the parts of the question, in the form that machine files have: Experiment.form.
 
     What is observed in rounds has their number among its parameters.
     """
     scheme = parameters.pop("scheme")
-    return *of, parameters, scheme
+    return *targets, parameters, scheme
 
 
 def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
@@ -143,7 +145,9 @@ def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, 
 
 
 #: Observations as machine files have them, and as a stack's own experiment (bench.fetching), too.
-OBSERVED = Experiment(places.PROBES / "fetch.py", figures, nearest=("n", "delay_s"), form=question)
+OBSERVED = Experiment(
+    places.PROBES / "fetch.py", figures, nearest=("n", "delay_s"), form=question_parts
+)
 
 
 def from_measurement(measurement: Measurement) -> Observation:
@@ -180,28 +184,30 @@ def _observations(stored: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 #: Observations as machine files have them.
-OBSERVATIONS = elsewhere.Kind("observations", _observations, ("n", "delay_s"), parts=("answer",))
+OBSERVATIONS = recorded_rows.Kind(
+    "observations", _observations, ("n", "delay_s"), parts=("answer",)
+)
 
 
 def recorded(
-    stack: str, kind: str, steps: Iterable[str], n: int, delay_s: float, **fetching: str
+    stack: str, kind: str, steps: Iterable[str], n: int, delay_s: float, **options: str
 ) -> Observation | None:
     """Find what a machine of data/machines/ observed of a stack after these steps; None: nothing.
 
-    fetching: client, scheme and trust, if they are not grequests, "https" and trust.AUTHORITY. If
+    options: client, scheme and trust, if they are not grequests, "https" and trust.AUTHORITY. If
     the machine had another n or delay, or was not the reference machine, `instead` says so.
     """
     parameters: dict[str, Any] = {"n": n, "delay_s": delay_s, "gather": kind}
     parameters |= {"client": "grequests", "scheme": "https", "trust": trusts.AUTHORITY}
-    parameters |= fetching
-    measured = replace(stacks.get(stack), steps=tuple(steps))
-    return next(map(from_measurement, OBSERVED.recorded([measured], parameters)), None)
+    parameters |= options
+    target = replace(stacks.get(stack), steps=tuple(steps))
+    return next(map(from_measurement, OBSERVED.recorded([target], parameters)), None)
 
 
 @for_readers
 def recorded_profile(stack: str) -> Observation:
     """Find the profile that the reference machine recorded of a stack. Raises UsageError."""
-    observations = elsewhere.of_reference(OBSERVATIONS)
+    observations = recorded_rows.of_reference(OBSERVATIONS)
     profiles = (
         observations[(observations["stack"] == stack) & (observations["kind"] == "profile")]
         if len(observations)

@@ -12,15 +12,12 @@ import pandas as pd
 from casebook import stacks, words
 from casebook.cases.fetching import observations, runs, trust
 from casebook.cases.fetching.bench import fetching
-from casebook.cases.fetching.observations import COUNTS, Observation, recorded_profile
+from casebook.cases.fetching.observations import COUNTS, Observation
 from casebook.errors import UsageError
 from casebook.laboratory import rounds
 from casebook.laboratory.rounds import as_list, in_turns
 from casebook.mistakes import check_range, for_readers
 from casebook.stacks import environments
-
-#: The profile that the reference machine recorded of a stack, by its name.
-recorded = recorded_profile
 
 #: What reads a response through pyOpenSSL: on Python 2, and on Python 3.
 _READING = ("recv", "recv_into")
@@ -91,7 +88,7 @@ def callers(
 
 
 @for_readers
-def beside(
+def side_by_side(
     observations: Mapping[str, Observation], top: int = 4, only: Iterable[str] = ()
 ) -> pd.DataFrame:
     """Show profiles side by side: for each function its calls and own time in each of them.

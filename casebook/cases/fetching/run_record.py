@@ -13,7 +13,7 @@ import pandas as pd
 from casebook import places
 from casebook.cases.fetching.analysis import effective_concurrency, verdict
 from casebook.errors import CasebookError, RunFailed
-from casebook.laboratory import elsewhere, measurements
+from casebook.laboratory import measurements, recorded_rows
 from casebook.laboratory.experiment import Experiment, Measurement
 from casebook.words import LIVE
 
@@ -70,7 +70,7 @@ class Run:
 #: The fields of a run that are no column of their own.
 _APART = ("counters", "versions", "provenance")
 #: What is stored of a run: what the probe measured, what was counted, and how many responses came.
-_STORED = (
+STORED = (
     *("python", "wall_s", "user_s", "sys_s", "process_cpu_s", "peak_rss_kib"),
     *("ok", "counters", "versions"),
 )
@@ -127,13 +127,15 @@ def to_store(
         "counters": {name: counters.get(name) for name in COUNTERS},
         "versions": dict(answer["versions"], openssl=answer["openssl"]),
     }
-    return {name: further.get(name, answer.get(name)) for name in _STORED}
+    return {name: further.get(name, answer.get(name)) for name in STORED}
 
 
-def question(of: Sequence[Any], parameters: dict[str, Any], repeat: Any) -> Sequence[Any]:
+def question_parts(
+    targets: Sequence[Any], parameters: dict[str, Any], repeat: Any
+) -> Sequence[Any]:
     """Return the parts of the question, in the form that machine files have: Experiment.form."""
     scheme = parameters.pop("scheme")
-    return *of, parameters | {"repeat": repeat}, scheme
+    return *targets, parameters | {"repeat": repeat}, scheme
 
 
 def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
@@ -141,13 +143,13 @@ def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, 
     values = _values(parameters, answer)
     values |= {f"counters_{name}": values["counters"].get(name) for name in COUNTERS}
     columns = {name: values[name] for name in FRAME_COLUMNS if name in values}
-    if not elsewhere.is_plain(columns, NUMBERS):
+    if not recorded_rows.is_plain(columns, NUMBERS):
         raise RunFailed("there is text where a run has numbers. Nothing was recorded.")
     return columns
 
 
 #: Runs as machine files have them, and as a stack's own experiment (bench.fetching) has them, too.
-FETCHES = Experiment(places.PROBES / "fetch.py", figures, form=question)
+FETCHES = Experiment(places.PROBES / "fetch.py", figures, form=question_parts)
 
 
 def from_measurement(measurement: Measurement, stack: str = "") -> Run:
@@ -169,7 +171,7 @@ def from_measurement(measurement: Measurement, stack: str = "") -> Run:
 def _values(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a run that were asked for, that were answered, and that follow."""
     asked = {name: parameters[name] for name in _ASKED}
-    answered: dict[str, Any] = {name: answer.get(name) for name in _STORED}
+    answered: dict[str, Any] = {name: answer.get(name) for name in STORED}
     n, delay_s, wall_s = asked["n"], asked["delay_s"], answered["wall_s"]
     peak = answered["counters"].get("peak_in_flight")
     return {
@@ -215,4 +217,4 @@ def _runs(stored: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 #: Runs as machine files have them.
-RUNS = elsewhere.Kind("runs", _runs, (*NUMBERS, "repeat"))
+RUNS = recorded_rows.Kind("runs", _runs, (*NUMBERS, "repeat"))

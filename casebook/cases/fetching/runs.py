@@ -6,7 +6,7 @@ Each run is a process of its own, in a declared environment, against a lab serve
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -25,8 +25,14 @@ from casebook.stacks import Stack, environments
 
 MAX_N = 5000
 
-#: One way to fetch: stack, client, trust, scheme.
-_Way = tuple[str, str, str, str]
+
+class Fetch(NamedTuple):
+    """One way to fetch, by names: what a stack does with a client. The size is apart from it."""
+
+    stack: str
+    client: str
+    trust: str
+    scheme: str
 
 
 def check_parameters(
@@ -59,7 +65,7 @@ def recorded(
     ns: Iterable[int],
     repeats: int | range | None = None,
     delay_s: float | None = None,
-    **fetching: str | None,
+    **options: str | None,
 ) -> pd.DataFrame:
     """Read what other machines recorded of a stack.
 
@@ -68,26 +74,24 @@ def recorded(
         ns: sizes. If none of them was recorded, the nearest one is taken, and `instead` says so.
         repeats: only these rounds; a number takes that many from the first.
         delay_s: as ns; None takes whatever was recorded.
-        fetching: client, scheme and trust, as for `measure`.
+        options: client, scheme and trust, as for `measure`.
 
     Returns the rows of one machine, the reference machine among equals: columns
     run_record.FRAME_COLUMNS, and `instead`. Empty if nothing like it was recorded.
     """
-    if unknown := fetching.keys() - {"client", "scheme", "trust"}:
+    if unknown := options.keys() - {"client", "scheme", "trust"}:
         raise UsageError(f"recorded knows no {min(unknown)}=; there is client, scheme, trust")
     if delay_s is not None:
         check_range("the delay", delay_s, 0, server.MAX_DELAY_S, " s")
-    measured = stacks.get(stack)
-    parameters: dict[str, Any] = {"scheme": "https", "trust": trusts.AUTHORITY, **fetching}
-    parameters["client"] = _client(measured, fetching.get("client"))
+    target = stacks.get(stack)
+    parameters: dict[str, Any] = {"scheme": "https", "trust": trusts.AUTHORITY, **options}
+    parameters["client"] = _client(target, options.get("client"))
     parameters |= {"delay_s": delay_s, "n": None}
     nearest: dict[str, list[float]] = {
         "delay_s": [] if delay_s is None else [delay_s],
         "n": list(ns),
     }
-    return run_record.frame_of(
-        run_record.FETCHES.recorded([measured], parameters, repeats, nearest)
-    )
+    return run_record.frame_of(run_record.FETCHES.recorded([target], parameters, repeats, nearest))
 
 
 def measure_runs(
@@ -109,25 +113,10 @@ def measure_runs(
     """
     chosen = [stacks.get(name) for name in dict.fromkeys(names)]
     plan = _Plan.from_parameters(mode or modes.current(), **parameters)
-    # What is asked for twice, also by two names of the same client, is measured once.
-    ways = list(
-        dict.fromkeys(
-            (stack.name, _client(stack, client), trust, scheme)
-            for stack, client, trust, scheme in product(
-                chosen, plan.clients, plan.trusts, plan.schemes
-            )
-        )
-    )
+    fetches = plan.fetches(chosen)
     for stack in chosen:
         environments.ensure(stack)  # raises, and says what is missing
-    runs = _runs(ways, plan.sizes, plan, target)
-    if plan.further_sizes:
-        columns = ["stack", "client", "trust", "scheme"]
-        by_way = run_record.frame(runs).groupby(columns, sort=False)
-        verdicts = {way: analysis.verdict_of(rows) for way, rows in by_way}
-        concurrent = [way for way in ways if verdicts[way] == analysis.CONCURRENT]
-        runs += _runs(concurrent, plan.further_sizes, plan, target)
-    return sorted(runs, key=lambda run: [stack.name for stack in chosen].index(run.stack))
+    return _planned_runs(plan, fetches, target)
 
 
 @dataclass(frozen=True)
@@ -157,30 +146,57 @@ class _Plan:
             as_list(given.get("scheme", "https")),
             as_list(given.get("trust", trusts.AUTHORITY)),
         )
-        for way in product(plan.clients, plan.schemes, plan.trusts):
-            check_parameters(plan.sizes, plan.delay_s, *way)
+        for client, scheme, trust in product(plan.clients, plan.schemes, plan.trusts):
+            check_parameters(plan.sizes, plan.delay_s, client, scheme, trust)
         return plan
+
+    def fetches(self, chosen: Iterable[Stack]) -> list[Fetch]:
+        """Return each way to fetch, stack by stack. Raises UsageError for a stack without a client.
+
+        What is asked for twice, also by two names of the same client, is there once.
+        """
+        choices = product(chosen, self.clients, self.trusts, self.schemes)
+        return list(
+            dict.fromkeys(
+                Fetch(stack.name, _client(stack, client), trust, scheme)
+                for stack, client, trust, scheme in choices
+            )
+        )
+
+
+def _planned_runs(
+    plan: _Plan, fetches: list[Fetch], target: server.Server | None = None
+) -> list[Run]:
+    """Measure what is planned, and further sizes of what is concurrent; return it by stack."""
+    runs = _runs(fetches, plan.sizes, plan, target)
+    if plan.further_sizes:
+        by_fetch = run_record.frame(runs).groupby([*Fetch._fields], sort=False)
+        verdicts = {fetch: analysis.verdict_of(rows) for fetch, rows in by_fetch}
+        concurrent = [fetch for fetch in fetches if verdicts[fetch] == analysis.CONCURRENT]
+        runs += _runs(concurrent, plan.further_sizes, plan, target)
+    names = list(dict.fromkeys(fetch.stack for fetch in fetches))
+    return sorted(runs, key=lambda run: names.index(run.stack))
 
 
 def _runs(
-    ways: list[_Way], sizes: Iterable[int], plan: _Plan, target: server.Server | None
+    fetches: list[Fetch], sizes: Iterable[int], plan: _Plan, target: server.Server | None
 ) -> list[Run]:
     """Measure in turns: each size, each way to fetch."""
     variants = [
         (
-            fetching(stacks.get(name), client, target=target),
-            name,
+            fetching(stacks.get(fetch.stack), fetch.client, target=target),
+            fetch.stack,
             {
                 "n": size,
-                "client": client,
+                "client": fetch.client,
                 "delay_s": plan.delay_s,
-                "trust": trust,
-                "scheme": target.url.partition(":")[0] if target else scheme,
+                "trust": fetch.trust,
+                "scheme": target.url.partition(":")[0] if target else fetch.scheme,
             },
         )
-        for size, (name, client, trust, scheme) in product(dict.fromkeys(sizes), ways)
+        for size, fetch in product(dict.fromkeys(sizes), fetches)
     ]
-    label = words.join(dict.fromkeys(client for _, client, *_ in ways))
+    label = words.join(dict.fromkeys(fetch.client for fetch in fetches))
     return [
         run_record.from_measurement(measurement)
         for _, measurement in answers_in_rounds(variants, plan.repeats, label)
@@ -235,22 +251,20 @@ def measure(  # noqa: PLR0913  what a reader may choose
     parameters |= {"client": client, "scheme": scheme, "trust": trust}
     plan = _Plan.from_parameters(modes.current(), **parameters)
     runnable_names = runnable(names)
-    frame = run_record.frame(measure_runs(runnable_names, **parameters)).assign(instead="")
+    here = plan.fetches(map(stacks.get, runnable_names))
+    frame = run_record.frame(_planned_runs(plan, here)).assign(instead="")
     parts = []
     for name in names:
         if name in runnable_names:
             parts.append(frame[frame["stack"] == name])
             continue
-        ways = dict.fromkeys(
-            (_client(stacks.get(name), client_name), over, trusting)
-            for client_name, over, trusting in product(plan.clients, plan.schemes, plan.trusts)
-        )
         frames = (
             recorded(
-                name, plan.sizes, repeats, plan.delay_s, client=by, scheme=over, trust=trusting
+                name, plan.sizes, repeats, plan.delay_s,
+                client=fetch.client, scheme=fetch.scheme, trust=fetch.trust,
             )
-            for by, over, trusting in ways
-        )
+            for fetch in plan.fetches([stacks.get(name)])
+        )  # fmt: skip
         parts.append(pd.concat(frames))
         # Of later rounds, nothing may be recorded.
         if parts[-1].empty and (repeats is None or 1 in rounds.numbers(repeats)):

@@ -22,7 +22,7 @@ COLUMNS = ["start_s", "end_s", "greenlet", "does", "function", "file", "line"]
 
 
 @for_readers
-def of(frame: pd.DataFrame) -> pd.DataFrame:
+def turns_of(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the turns of a run, in order of their beginning.
 
     frame: that of an Observation of kind `turns`. Columns start_s and end_s (from the start of the

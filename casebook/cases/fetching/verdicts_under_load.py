@@ -17,7 +17,7 @@ import pandas as pd
 from casebook.cases.fetching import analysis, run_record, server
 from casebook.cases.fetching.modes import QUICK
 from casebook.cases.fetching.runs import measure_runs
-from casebook.laboratory import elsewhere, machine_files
+from casebook.laboratory import machine_files, recorded_rows
 from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.laboratory.rounds import in_turns
 
@@ -78,12 +78,12 @@ _UNDER_LOAD = Experiment(Path(__file__), lambda _, answer: answer, form=lambda *
 
 def recorded() -> pd.DataFrame:
     """Return the runs of the reference machine, a row a run: COLUMNS and `source`."""
-    return elsewhere.of_reference(UNDER_LOAD).reindex(columns=[*COLUMNS, "source"])
+    return recorded_rows.of_reference(UNDER_LOAD).reindex(columns=[*COLUMNS, "source"])
 
 
 def _under_load(answer: dict[str, Any]) -> list[dict[str, Any]]:
     rows = []
-    for row in elsewhere.plain_rows(answer, _STORED):
+    for row in recorded_rows.plain_rows(answer, _STORED):
         figures = [row[name] for name in ("n", "delay_s", "wall_s", "counters_peak_in_flight")]
         if row["stack"] in KNOWN and all(map(machine_files.is_number, figures)) and figures[2] > 0:
             derived = {
@@ -96,6 +96,6 @@ def _under_load(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 #: These runs as machine files have them.
-UNDER_LOAD = elsewhere.Kind(
+UNDER_LOAD = recorded_rows.Kind(
     "verdicts", _under_load, ("n", "delay_s", "wall_s", "counters_peak_in_flight")
 )

@@ -6,5 +6,5 @@ from casebook.cases.handshakes.shared_contexts import WAYS as WAYS
 from casebook.cases.handshakes.shared_contexts import after_patching as after_patching
 from casebook.cases.handshakes.shared_contexts import measure as measure
 from casebook.cases.handshakes.shared_contexts import measure_tasks as measure_tasks
-from casebook.cases.handshakes.shared_contexts import verdict as verdict
+from casebook.cases.handshakes.shared_contexts import verdict_of_handshakes as verdict_of_handshakes
 from casebook.cases.handshakes.shared_contexts import where_they_wait as where_they_wait

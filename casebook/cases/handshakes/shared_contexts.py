@@ -75,11 +75,15 @@ _PATCHED = [
 ]
 
 
-def verdict(n: int, peak: int) -> str:
-    """Judge by the peak: `serial`, `concurrent` or `between`.
+def verdict_of_handshakes(n: int, peak: int) -> str:
+    """Judge threads by the peak of their handshakes: `serial`, `concurrent` or `between`.
 
     `serial` if the server never handled two at once, `concurrent` if it handled more than half of
-    them at once. peak: the most of n that it handled at once.
+    them at once. The threads begin together, and each handshake
+    lasts as long as the server waits: of threads that do not wait for each other, all are in it
+    at once. A few at once, which would do among requests (analysis.verdict_by_peak), may be one
+    that begins while another ends; they fit neither, and are `between`. peak: the most of n that
+    it handled at once.
     """
     if n < 2:
         return BETWEEN
@@ -121,7 +125,7 @@ def measure_tasks(
 
     ways: of TASKS. Returns one row per way, and raises, as `measure`.
     """
-    questions = _questions(as_list(ways), [n], delay_s, possible_clients=TASKS)
+    questions = _questions(as_list(ways), [n], delay_s, possible_ways=TASKS)
     on_a_loop = replace(_THREADS, script=_TASKS, ask=partial(_run_checked, probe=_TASKS))
     return on_a_loop.measure(name, questions).reindex(columns=COLUMNS)
 
@@ -159,14 +163,14 @@ def after_patching(
 
 
 def _questions(
-    clients: list[str],
+    ways: list[str],
     sizes: list[int],
     delay_s: float,
     waits_in: Iterable[str] = (IN_HANDSHAKE,),
-    possible_clients: Mapping[str, str] = WAYS,
+    possible_ways: Mapping[str, str] = WAYS,
 ) -> list[dict[str, Any]]:
     for choices, possible in (
-        (clients, possible_clients),
+        (ways, possible_ways),
         (waits_in, (IN_HANDSHAKE, BEFORE_REPLY)),
     ):
         for choice in choices:
@@ -178,8 +182,8 @@ def _questions(
         check_range("n", n, 1, 100)
     check_range("the delay", delay_s, 1e-3, 10, " s")
     return [
-        {"way": client, "n": n, "waits_in": place, "delay_s": delay_s}
-        for client, n, place in product(clients, sizes, waits_in)
+        {"way": way, "n": n, "waits_in": place, "delay_s": delay_s}
+        for way, n, place in product(ways, sizes, waits_in)
     ]
 
 
@@ -230,7 +234,7 @@ def _figures(parameters: Parameters, answer: dict[str, Any]) -> dict[str, Any]:
     return counters | {
         "how": {**WAYS, **TASKS}[parameters["way"]],
         "wall_s": answer["wall_s"],
-        "verdict": verdict(parameters["n"], counters[peak]),
+        "verdict": verdict_of_handshakes(parameters["n"], counters[peak]),
         "truststore": answer["truststore"] or "",
         "context": answer["context"] or "",
         "openssl": answer["openssl"],

@@ -88,19 +88,17 @@ def timeline(ways: Iterable[str], n: int = 10, delay_s: float = 0.2) -> pd.DataF
 
 
 def _questions(
-    names: str | Iterable[str], n: int | Iterable[int], delay_s: float, scheme: str = "https"
+    ways: str | Iterable[str], n: int | Iterable[int], delay_s: float, scheme: str = "https"
 ) -> list[dict[str, Any]]:
-    for name in as_list(names):
-        check_choice("the way", name, WAYS)
+    for way in as_list(ways):
+        check_choice("the way", way, WAYS)
     for size in as_list(n):
         check_range("n", size, 1, 200)
     check_range("the delay", delay_s, 0, server.MAX_DELAY_S, " s")
     check_choice("the scheme", scheme, server.SCHEMES)  # before an environment is made
     server_parameters = {"delay_s": delay_s, "scheme": scheme}
     return [
-        {"way": client, "n": size, **server_parameters}
-        for client in as_list(names)
-        for size in as_list(n)
+        {"way": way, "n": size, **server_parameters} for way in as_list(ways) for size in as_list(n)
     ]
 
 

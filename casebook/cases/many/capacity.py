@@ -55,10 +55,13 @@ class Costs:
     server_batch_ms: float
     memory_mib: float
 
-    def cpu_ms(self, size: float, cured: bool = True, kept: float = 0) -> float:
-        """Return it for a page, if `size` pages share a batch, `kept` a connection (0: as many)."""
+    def cpu_ms(self, size: float, cured: bool = True, pages_per_connection: float = 0) -> float:
+        """Return it for a page, if `size` pages share a batch.
+
+        pages_per_connection: 0 for as many.
+        """
         connection_ms = self.connection_ms + (0 if cured else self.load_ms)
-        return self.page_ms + self.task_ms / size + connection_ms / (kept or size)
+        return self.page_ms + self.task_ms / size + connection_ms / (pages_per_connection or size)
 
     def second_ms(self, workers: float, threads: float) -> float:
         """Return it for a second of a job, of the engine and workers whose threads have tasks."""
@@ -270,7 +273,7 @@ class Scale(TypedDict):
     """The columns of `at_scale`."""
 
     pages: float
-    #: Of WAYS.
+    #: Of CURE_LABELS.
     way: str
     #: CPU of a page.
     cpu_ms: float
@@ -284,7 +287,7 @@ class Scale(TypedDict):
 
 @for_readers
 def at_scale(
-    costs: Costs, pages: Iterable[float], *, size: float = 100, kept: float = 1,
+    costs: Costs, pages: Iterable[float], *, size: float = 100, pages_per_connection: float = 1,
     other_ms: float = 0.0, **fleet: Unpack[Fleet],
 ) -> pd.DataFrame:  # fmt: skip
     """Return machines and money for jobs that this machine cannot run, stock and cured.
@@ -293,7 +296,7 @@ def at_scale(
         costs: as `fit_costs` returns them.
         pages: of each job.
         size: pages of a batch.
-        kept: pages of a connection.
+        pages_per_connection: those that share one.
         other_ms: CPU for a page that is none of ours, such as parsing.
         fleet: what machines there are.
 
@@ -306,7 +309,7 @@ def at_scale(
     """
     hours, cores = fleet.get("hours", 24), fleet.get("cores", 16)
     dollars = fleet.get("dollars_per_core_hour", 0.0)
-    _check(size=size, kept=kept, cores=cores)
+    _check(size=size, pages_per_connection=pages_per_connection, cores=cores)
     check_range("hours", hours, 1e-3, 1e6)
     check_range("other_ms", other_ms, 0, 1e6)
     check_range("dollars_per_core_hour", dollars, 0, 1e6)
@@ -314,10 +317,10 @@ def at_scale(
     for count in pages:
         _check(pages=count)
         for cured in (False, True):
-            ms = costs.cpu_ms(size, cured, kept) + other_ms
+            ms = costs.cpu_ms(size, cured, pages_per_connection) + other_ms
             core_hours = count * ms / 1000 / 3600
             rows.append({
-                "pages": count, "way": WAYS[cured], "cpu_ms": ms, "core_hours": core_hours,
+                "pages": count, "way": CURE_LABELS[cured], "cpu_ms": ms, "core_hours": core_hours,
                 "machines": math.ceil(core_hours / hours / cores),
                 "schedulers": math.ceil(count / size / tasks_per_s(costs) / 3600 / hours),
                 "dollars": core_hours * dollars,
@@ -339,7 +342,7 @@ def tasks_per_s(costs: Costs) -> float:
 
 
 #: How the two are called, by whether they are cured.
-WAYS = {False: "a load for each connection", True: "one context"}
+CURE_LABELS = {False: "a load for each connection", True: "one context"}
 
 
 class Functions(TypedDict, total=False):
@@ -355,7 +358,12 @@ class Functions(TypedDict, total=False):
 
 @for_readers
 def functions(
-    costs: Costs, pages: float, *, size: float = 100, kept: float = 1, **limits: Unpack[Functions]
+    costs: Costs,
+    pages: float,
+    *,
+    size: float = 100,
+    pages_per_connection: float = 1,
+    **limits: Unpack[Functions],
 ) -> pd.DataFrame:
     """Return how many functions, each with one core, a job takes, stock and cured.
 
@@ -365,16 +373,16 @@ def functions(
     """
     within_s, at_once = limits.get("within_s", 900), limits.get("at_once", 1000)
     delay_s = limits.get("delay_s", 0.1)
-    _check(pages=pages, size=size, kept=kept, at_once=at_once)
+    _check(pages=pages, size=size, pages_per_connection=pages_per_connection, at_once=at_once)
     check_range("within_s", within_s, 1, 1e6, " s")
     check_range("delay_s", delay_s, 0, 1e6, " s")
     rows = []
     for cured in (False, True):
-        ms = costs.cpu_ms(size, cured, kept)
+        ms = costs.cpu_ms(size, cured, pages_per_connection)
         per_function = int(within_s * 1000 / ms)
         count = math.ceil(pages / per_function)
         rows.append({
-            "way": WAYS[cured], "pages_each": per_function, "functions": count,
+            "way": CURE_LABELS[cured], "pages_each": per_function, "functions": count,
             "turns": math.ceil(count / at_once),
             "minutes": pages * ms / 60_000 / min(count, at_once),
             "connections": math.ceil((1000 * delay_s + ms) / ms),

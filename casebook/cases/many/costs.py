@@ -32,7 +32,7 @@ WAYS = {
 #: Why there may be no costs of Go, for a page.
 NO_GO = "there is no Go on the PATH (https://go.dev/dl/), and no machine that had it was asked this"
 #: Those of Python, which need nothing but the stack.
-OF_PYTHON = tuple(client for client in WAYS if client != GO)
+OF_PYTHON = tuple(way for way in WAYS if way != GO)
 #: What the server shows, as the probe calls it -> as pages do.
 CHAINS = {"ecdsa": "one certificate, ECDSA", "rsa": "three certificates, RSA"}
 KEPT, NEW = "one connection for all pages", "a new connection for each page"
@@ -93,8 +93,8 @@ def measure(
     # Without the usual chain, so that what was asked before stays asked.
     chain_parameters = {} if chain == "ecdsa" else {"chain": chain}
     parameters = [
-        {"way": client, "kept": is_kept, "n": n, **chain_parameters}
-        for client in as_list(ways)
+        {"way": way, "kept": is_kept, "n": n, **chain_parameters}
+        for way in as_list(ways)
         for is_kept in as_list(kept)
     ]
     for row in parameters:

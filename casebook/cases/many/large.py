@@ -25,7 +25,7 @@ CRAWLED = {
 }  # fmt: skip
 #: What the costs are found from: batches of other sizes, and with requests a connection for each.
 ENDS = {"5": {"pages": 400, "size": 5}, "100": {"pages": 1600, "size": 100}}
-WAYS = ("requests-stock", "requests-cured")
+CLIENTS = ("requests-stock", "requests-cured")
 ROUNDS = 3
 
 #: Why there may be no runs, for a page.
@@ -44,7 +44,7 @@ def measure() -> pd.DataFrame:
         threads = capacity.WAITING_THREADS
         waits = jobs.measure(capacity.WAITS, threads=threads, repeats=ROUNDS, experiment=crawls)
         model = capacity.fit_costs(
-            curve, costs.measure(WAYS, repeats=ROUNDS, experiment=pages), waits
+            curve, costs.measure(CLIENTS, repeats=ROUNDS, experiment=pages), waits
         )
         parts = [
             jobs.measure({name: job}, threads=16, experiment=crawls)

@@ -145,14 +145,14 @@ def _row(patient: Patient) -> dict:
         depends_on=(HERE, places.PROBES, clients.FOLDER, *server.DEPENDENCIES, trust.dependency()),
         ask=lambda *_: _measure_row(patient),
         spares=lambda _: is_spared(patient.name, BY_DAY),
-        form=_question,
+        form=_question_parts,
     )
     measurement = experiment.first_answer([stacks.get(patient.stack)], asdict(patient))
     [row] = experiment.rows(measurement)
     return row
 
 
-def _question(
+def _question_parts(
     targets: Sequence[Any],
     parameters: dict[str, Any],
     repeat: Any,  # noqa: ARG001 - as an Experiment calls its form

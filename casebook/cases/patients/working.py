@@ -53,18 +53,21 @@ COLUMNS = [
     *("connections_doctor", "connections_measured", "share_doctor", "exit_status"),
     *("source", "measured_at", "key"),
 ]
-AGAIN_COLUMNS = [
+PROMISE_COLUMNS = [
     *("job", "stack", "client", "loads_first", "promised", "loads_again"),
     *("cpu_ms_first", "cpu_ms_again", "kept", "source", "measured_at", "key"),
 ]
-#: What is stored of a job, beside its name: for `table`, and for `again`.
-_FIGURES = {(): COLUMNS[1:12], ("again",): AGAIN_COLUMNS[1:9]}
+#: What is stored of a job, beside its name: for `table`, and for `promises`.
+_FIGURES = {(): COLUMNS[1:12], ("again",): PROMISE_COLUMNS[1:9]}
 _WITHIN_S = 120.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """A function of a file in jobs/, the stack that has its library, and what is asked of it."""
+    """A job of a file in jobs/, the stack that has its library, and what is asked of it.
+
+    function: what the file's JOBS, and the machine files, call its function.
+    """
 
     name: str
     stack: str
@@ -154,7 +157,7 @@ def table(names: list[str] | None = None) -> pd.DataFrame:
 
 
 @for_readers
-def again(names: list[str] | None = None) -> pd.DataFrame:
+def promises(names: list[str] | None = None) -> pd.DataFrame:
     """Show what `doctor.py run --again` promises of some ill jobs, and what came of it.
 
     Each ran a second time, with the change: one row each.
@@ -164,7 +167,7 @@ def again(names: list[str] | None = None) -> pd.DataFrame:
     the whole program), kept (whether the promise was), source. Raises UsageError for an unknown
     name.
     """
-    return _rows(_row_again, CHANGED if names is None else names, AGAIN_COLUMNS)
+    return _rows(_promise_row, CHANGED if names is None else names, PROMISE_COLUMNS)
 
 
 def _rows(row: Callable[[Job], dict], names: list[str] | None, columns: list[str]) -> pd.DataFrame:
@@ -185,8 +188,8 @@ def _rows(row: Callable[[Job], dict], names: list[str] | None, columns: list[str
     return pd.DataFrame(rows, columns=columns)
 
 
-def _row_again(job: Job) -> dict:
-    """Return one row of `again`, stored, new or recorded."""
+def _promise_row(job: Job) -> dict:
+    """Return one row of `promises`, stored, new or recorded."""
     return _answered(job, _measure_again, "again")
 
 
@@ -201,20 +204,20 @@ def _answered(job: Job, measure: Callable[[Job], dict], *which: str) -> dict:
         depends_on=(HERE / "jobs" / job.file, COUNTER, *server.DEPENDENCIES),
         ask=lambda *_: measure(job),
         spares=lambda _: is_spared(job.name, BY_DAY),
-        form=_question,
+        form=_question_parts,
     )
     parameters = {"job": [*astuple(job), *which]}
     [row] = experiment.rows(experiment.first_answer([stacks.get(job.stack)], parameters))
     return row
 
 
-def _question(
-    of: Sequence[Any],
+def _question_parts(
+    targets: Sequence[Any],
     parameters: dict[str, Any],
     repeat: Any,  # noqa: ARG001 - as an Experiment calls its form
 ) -> Sequence[Any]:
     """Return the parts of the question, in the form that machine files have: Experiment.form."""
-    return *of, parameters["job"]
+    return *targets, parameters["job"]
 
 
 def _measure_again(job: Job) -> dict:
@@ -240,7 +243,9 @@ def rows_of(answers: Iterable[dict]) -> pd.DataFrame:
     }
     rows = []
     for job in JOBS:
-        question = measurements.asked_of(places.DOCTOR, stacks.get(job.stack), list(astuple(job)))
+        question = measurements.question_of(
+            places.DOCTOR, stacks.get(job.stack), list(astuple(job))
+        )
         if stored := by_question.get(digests.digest(question)):
             rows.append({"source": words.LIVE} | stored | measurements.answer_in(stored))
     return pd.DataFrame(rows, columns=COLUMNS)

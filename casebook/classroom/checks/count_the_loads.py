@@ -14,7 +14,7 @@ from typing import Any
 from casebook import words
 from casebook.classroom import opens, prediction, room
 from casebook.classroom.grade_report import Report, machine_note, picked
-from casebook.classroom.grader_runs import Bench
+from casebook.classroom.grader_runs import GraderRuns
 from casebook.classroom.witness import PATIENCE_S, World
 
 LAB = "count-the-loads"
@@ -51,30 +51,30 @@ OF_PATHS = {
 }
 
 
-def grade(file: Path, report: Report, bench: Bench) -> None:
+def grade(file: Path, report: Report, grader_runs: GraderRuns) -> None:
     """Add what was found of a submission to the report."""
     with World() as world:
         bundle = world.bundle
-        setting = room.Setting(bundle=bundle) if bench.can_run(STACK) else room.NOT_COUNTABLE
-        stack_here = bench.room(STACK)
+        setting = room.Setting(bundle=bundle) if grader_runs.can_run(STACK) else room.NOT_COUNTABLE
+        stack_here = grader_runs.room(STACK)
         entered = prediction.entered(STACK, stack_here, file, report, 24, NAMES, setting=setting)
         if entered is None:
             return
         names, guess = entered
-        rows = _rows(bench, world)
+        rows = _rows(grader_runs, world)
         truth = f"stock requests: {rows['A']['loads']} loads"
         prediction.grade(report, guess, truth, rows["A"]["machine"])
-        if bench.can_run(STACK):
+        if grader_runs.can_run(STACK):
             _grade_questions(world, file, report, _grade_loads(world, file, report))
         else:
             _leave_get(report)
         _grade_explanation(names, rows, report)
 
 
-def record(bench: Bench) -> None:
+def record(grader_runs: GraderRuns) -> None:
     """Make all runs that any submission may need."""
     with World() as world:
-        _rows(bench, world)
+        _rows(grader_runs, world)
 
 
 def _requests(world: World, kind: str, count: int, delay_s: float, **options: Any) -> list[dict]:
@@ -112,7 +112,7 @@ def _fetch(world: World, file: Path | None, function: str, manner: str, count: i
     return outcome, good, loads, site.counts()
 
 
-def _rows(bench: Bench, world: World) -> dict[str, dict[str, Any]]:
+def _rows(grader_runs: GraderRuns, world: World) -> dict[str, dict[str, Any]]:
     """Return what stock requests does: the rows that an explanation is picked from."""
     variants = {
         "A": ("30 threads, requests.get in each", "requests.get", "at once"),
@@ -123,7 +123,7 @@ def _rows(bench: Bench, world: World) -> dict[str, dict[str, Any]]:
     for letter, (label, function, manner) in variants.items():
         measure = partial(_count_stock, world, function, manner)
         parameters = {"function": function, "how": manner, "count": THREADS}
-        counts = bench.answer([STACK], parameters, measure, _as_counts)
+        counts = grader_runs.answer([STACK], parameters, measure, _as_counts)
         threads = THREADS if manner == "at once" else 1
         rows[letter] = {"what": label, "threads": threads} | counts
     return rows

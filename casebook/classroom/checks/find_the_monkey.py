@@ -10,7 +10,7 @@ from casebook import places
 from casebook.cases.fetching import analysis
 from casebook.classroom import prediction, room
 from casebook.classroom.grade_report import Report, machine_note, picked
-from casebook.classroom.grader_runs import Bench
+from casebook.classroom.grader_runs import GraderRuns
 from casebook.classroom.witness import PATIENCE_S, World
 from casebook.errors import RunFailed
 from casebook.stacks import digests
@@ -37,9 +37,9 @@ NO_TIMING = "no timing"
 _SHOWN = ("n", "delay_s", "wall_s", "peak_in_flight", "statuses")
 
 
-def grade(file: Path, report: Report, bench: Bench) -> None:
+def grade(file: Path, report: Report, grader_runs: GraderRuns) -> None:
     """Add what was found of a submission to the report."""
-    stack_here = bench.room(STACK)
+    stack_here = grader_runs.room(STACK)
     entered = prediction.entered(
         STACK, stack_here, file, report, 20, NAMES, setting=room.NOT_COUNTABLE
     )
@@ -47,31 +47,31 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
         return
     names, guess = entered
     with World() as world:
-        full_run = _own_run(bench, world, "all")
+        full_run = _own_run(grader_runs, world, "all")
         truth = f"the server had at most {full_run['peak_in_flight']} in hand"
         prediction.grade(report, guess, truth, full_run["machine"])
-        blocker = _find_blocker(bench, world)
-        run_before = _own_run(bench, world, f"before {blocker['name']}")
-        _grade_names(bench, names, blocker, report)
-        _grade_verdicts(bench, world, stack_here, file, [full_run, run_before], report)
-        if bench.can_run(STACK):
+        blocker = _find_blocker(grader_runs, world)
+        run_before = _own_run(grader_runs, world, f"before {blocker['name']}")
+        _grade_names(grader_runs, names, blocker, report)
+        _grade_verdicts(grader_runs, world, stack_here, file, [full_run, run_before], report)
+        if grader_runs.can_run(STACK):
             _grade_mend(world, file, report)
         else:
             _leave_mend(report)
-        _grade_explanation(bench, world, names["BECAUSE"], full_run, run_before, report)
+        _grade_explanation(grader_runs, world, names["BECAUSE"], full_run, run_before, report)
 
 
-def record(bench: Bench) -> None:
+def record(grader_runs: GraderRuns) -> None:
     """Make all runs that any submission may need."""
     with World() as world:
         for n in _SOME:
-            _own_run(bench, world, "free", n)
-        _own_run(bench, world, "all", *QUICK)
-        _own_run(bench, world, "free", 4, 1.0)
-        for part in ("all", "broken", f"before {_find_blocker(bench, world)['name']}"):
-            _own_run(bench, world, part, 5 if part == "broken" else 10)
-        _own_run(bench, world, "all", kind="plain")
-        _whose_context(bench)
+            _own_run(grader_runs, world, "free", n)
+        _own_run(grader_runs, world, "all", *QUICK)
+        _own_run(grader_runs, world, "free", 4, 1.0)
+        for part in ("all", "broken", f"before {_find_blocker(grader_runs, world)['name']}"):
+            _own_run(grader_runs, world, part, 5 if part == "broken" else 10)
+        _own_run(grader_runs, world, "all", kind="plain")
+        _whose_context(grader_runs)
 
 
 def _requests(world: World, n: int, delay_s: float, kind: str = "right") -> list[dict[str, Any]]:
@@ -122,7 +122,7 @@ def _observe(
 
 
 def _own_run(
-    bench: Bench, world: World, part: str, n: int = 10, delay_s: float = DELAY_S,
+    grader_runs: GraderRuns, world: World, part: str, n: int = 10, delay_s: float = DELAY_S,
     kind: str = "right",
 ) -> dict[str, Any]:  # fmt: skip
     """Return one of the grader's own runs, as from _observe, with `machine`.
@@ -134,7 +134,7 @@ def _own_run(
     def measure() -> dict[str, Any]:
         return _observe(world, n, delay_s, kind, program=_program(world, part))[0]
 
-    return bench.answer([STACK], parameters | {"program": _program_is()}, measure, _as_run)
+    return grader_runs.answer([STACK], parameters | {"program": _program_is()}, measure, _as_run)
 
 
 def _program_is() -> str:
@@ -174,7 +174,7 @@ def verdict_on(run: dict[str, Any]) -> str:
     """Return the verdict that a run deserves: NO_TIMING if a page is missing."""
     if any(status != 200 for status in run["statuses"]):
         return NO_TIMING
-    return analysis.SERIAL if run["peak_in_flight"] <= 1 else analysis.CONCURRENT
+    return analysis.verdict_by_peak(run["peak_in_flight"])
 
 
 def _imports() -> list[str]:
@@ -193,17 +193,17 @@ def _write_part(world: World, name: str, including: bool) -> Path:
     return path
 
 
-def _find_blocker(bench: Bench, world: World) -> dict[str, str]:
+def _find_blocker(grader_runs: GraderRuns, world: World) -> dict[str, str]:
     """Return the first import after which the program is serial (name), and on which machine."""
     run: dict[str, Any] = {}
     for name in _imports():
-        run = _own_run(bench, world, f"until {name}")
+        run = _own_run(grader_runs, world, f"until {name}")
         if verdict_on(run) == analysis.SERIAL:
             return {"name": name, "machine": run["machine"]}
     raise RunFailed("the program that is handed out was concurrent to its end. Try again.")
 
 
-def _whose_context(bench: Bench) -> dict[str, Any]:
+def _whose_context(grader_runs: GraderRuns) -> dict[str, Any]:
     """Return the module of urllib3's SSLContext after all the program's imports: `module`."""
 
     def measure() -> dict[str, Any]:
@@ -214,16 +214,16 @@ def _whose_context(bench: Bench) -> dict[str, Any]:
         return {"module": answer["value"][0]}
 
     parameters = {"what": "whose context", "program": _program_is()}
-    return bench.answer(
+    return grader_runs.answer(
         [STACK], parameters, measure, lambda answer: {"module": str(answer["module"])}
     )
 
 
 def _grade_names(
-    bench: Bench, names: dict[str, Any], blocker: dict[str, str], report: Report
+    grader_runs: GraderRuns, names: dict[str, Any], blocker: dict[str, str], report: Report
 ) -> None:
     package = str(names["PACKAGE"]).lower().replace("_", "-")
-    context = _whose_context(bench)
+    context = _whose_context(grader_runs)
     right = package in ("pyopenssl", "openssl") and "pyopenssl" in context["module"]
     report.add(
         "which package waits", right, 2, f"you said {names['PACKAGE']!r}",
@@ -244,7 +244,7 @@ def _grade_names(
 
 
 def _grade_verdicts(
-    bench: Bench,
+    grader_runs: GraderRuns,
     world: World,
     stack_here: str,
     file: Path,
@@ -253,10 +253,10 @@ def _grade_verdicts(
 ) -> None:
     examples = [
         *runs,
-        _own_run(bench, world, "all", *QUICK),
-        _own_run(bench, world, "free", 4, 1.0),
-        _own_run(bench, world, "free", secrets.choice(_SOME)),
-        _own_run(bench, world, "broken", 5),
+        _own_run(grader_runs, world, "all", *QUICK),
+        _own_run(grader_runs, world, "free", 4, 1.0),
+        _own_run(grader_runs, world, "free", secrets.choice(_SOME)),
+        _own_run(grader_runs, world, "broken", 5),
     ]
     secrets.SystemRandom().shuffle(examples)
     jobs = [
@@ -359,14 +359,14 @@ def _leave_mend(report: Report) -> None:
 
 
 def _grade_explanation(
-    bench: Bench, world: World, choice: Any, full_run: dict[str, Any], run_before: dict[str, Any],
-    report: Report,
+    grader_runs: GraderRuns, world: World, choice: Any, full_run: dict[str, Any],
+    run_before: dict[str, Any], report: Report,
 ) -> None:  # fmt: skip
     rows = {
         "A": ("nightly.py as it is", full_run),
-        "B": ("nightly.py as it is", _own_run(bench, world, "all", kind="plain")),
+        "B": ("nightly.py as it is", _own_run(grader_runs, world, "all", kind="plain")),
         "C": ("only the imports before", run_before),
-        "D": ("requests imported before grequests", _own_run(bench, world, "broken", 5)),
+        "D": ("requests imported before grequests", _own_run(grader_runs, world, "broken", 5)),
     }
     for letter, (label, run) in rows.items():
         report.notes.append(

@@ -14,7 +14,7 @@ from typing import Any
 from casebook.cases.bookstore import readers, stock, store, visiting
 from casebook.classroom import prediction, room
 from casebook.classroom.grade_report import Report, machine_note, picked
-from casebook.classroom.grader_runs import Bench
+from casebook.classroom.grader_runs import GraderRuns
 
 LAB = "one-slow-book"
 STACK = "h2-today"
@@ -106,16 +106,16 @@ class Held:
     machine: str
 
 
-def look_at(bench: Bench, shelf: Shelf) -> Held:
-    """Return what the bench says of a shelf."""
-    result = bench.answer(
+def look_at(grader_runs: GraderRuns, shelf: Shelf) -> Held:
+    """Return what the grader sees of a shelf."""
+    result = grader_runs.answer(
         STACKS, asdict(shelf), lambda: {"before": count_before(shelf)},
         lambda answer: {"count": int(answer["before"])},
     )  # fmt: skip
     return Held(shelf, **result)
 
 
-def _pick(bench: Bench, shelf: Shelf) -> Shelf:
+def _pick(grader_runs: GraderRuns, shelf: Shelf) -> Shelf:
     """Return a shelf that was drawn at random.
 
     If it cannot be measured here, one of its kind that was measured elsewhere takes its place.
@@ -126,37 +126,37 @@ def _pick(bench: Bench, shelf: Shelf) -> Shelf:
         candidate.law()  # raises if this is no shelf
         return candidate
 
-    return bench.draw(STACKS, lambda: shelf, as_shelf, kind=shelf.kind)
+    return grader_runs.draw(STACKS, lambda: shelf, as_shelf, kind=shelf.kind)
 
 
-def grade(file: Path, report: Report, bench: Bench) -> None:
+def grade(file: Path, report: Report, grader_runs: GraderRuns) -> None:
     """Add what was found of a submission to the report."""
-    stack_here = bench.room(*STACKS)
+    stack_here = grader_runs.room(*STACKS)
     entered = prediction.entered(
         STACK, stack_here, file, report, 15, NAMES, setting=room.NOT_COUNTABLE
     )
     if entered is None:
         return
     names, guess = entered
-    rows = _rows(bench)
+    rows = _rows(grader_runs)
     counts = ", ".join(str(row.count) for row in (rows["A"], rows["D"], rows["C"]))
     prediction.grade(report, guess, f"measured: {counts}", rows["A"].machine)
-    _grade_law(bench, stack_here, file, report)
-    if bench.can_run(*STACKS):
+    _grade_law(grader_runs, stack_here, file, report)
+    if grader_runs.can_run(*STACKS):
         _grade_loop(file, report)
     else:
         _leave_loop(report)
     _grade_explanation(names["BECAUSE"], rows, report)
 
 
-def record(bench: Bench) -> None:
+def record(grader_runs: GraderRuns) -> None:
     """Make all runs that any submission may need, for some shelves."""
-    _rows(bench)
+    _rows(grader_runs)
     for shelf in [shelf for _ in range(DRAWN) for shelf in shelves()]:
-        look_at(bench, shelf)
+        look_at(grader_runs, shelf)
 
 
-def _rows(bench: Bench) -> dict[str, Held]:
+def _rows(grader_runs: GraderRuns) -> dict[str, Held]:
     shelves_ = {
         "A": Shelf(
             "row", "HTTP/2, in the order asked", "two-loops", 100, (10,), 100, in_order=True
@@ -165,11 +165,11 @@ def _rows(bench: Bench) -> dict[str, Held]:
         "C": Shelf("row", "one connection of HTTP/1.1", "pipes:1", 100, (10,), 1),
         "D": Shelf("row", "six connections of HTTP/1.1", "pipes:6", 100, (10,), 6),
     }
-    return {letter: look_at(bench, shelf) for letter, shelf in shelves_.items()}
+    return {letter: look_at(grader_runs, shelf) for letter, shelf in shelves_.items()}
 
 
-def _grade_law(bench: Bench, stack_here: str, file: Path, report: Report) -> None:
-    shelves_ = [_pick(bench, shelf) for shelf in shelves()]
+def _grade_law(grader_runs: GraderRuns, stack_here: str, file: Path, report: Report) -> None:
+    shelves_ = [_pick(grader_runs, shelf) for shelf in shelves()]
     jobs = [
         {"function": "before", "how": "call",
          "args": [shelf.n, list(shelf.slow), shelf.lanes, shelf.in_order]}
@@ -178,7 +178,7 @@ def _grade_law(bench: Bench, stack_here: str, file: Path, report: Report) -> Non
     outcome = room.run(stack_here, file, jobs, room.NOT_COUNTABLE)
     report.stopped = report.stopped or outcome.stopped
     for shelf, answer in zip(shelves_, outcome.answers, strict=True):
-        row = look_at(bench, shelf)
+        row = look_at(grader_runs, shelf)
         count = row.count
         value = answer.get("value")
         slow = ", ".join(map(str, shelf.slow))

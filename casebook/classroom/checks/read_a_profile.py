@@ -13,7 +13,7 @@ from casebook import places, stacks
 from casebook.cases.fetching import observations
 from casebook.classroom import prediction, room
 from casebook.classroom.grade_report import Report
-from casebook.classroom.grader_runs import Bench
+from casebook.classroom.grader_runs import GraderRuns
 from casebook.classroom.witness import World
 from casebook.errors import RunFailed
 
@@ -82,18 +82,20 @@ def observed(recipe: Way, n: int) -> Seen:
     return Seen(n, {"profile": answer["value"]}, answer["cpu_s"] / answer["wall_s"])
 
 
-def profile_of(bench: Bench, recipe: Way, n: int | None = None) -> Seen:
-    """Return a profile of the bench's. n: pages; None: as many as are drawn at random."""
+def profile_of(grader_runs: GraderRuns, recipe: Way, n: int | None = None) -> Seen:
+    """Return a profile of the grader's own. n: pages; None: as many as are drawn at random."""
     names = list(dict.fromkeys([recipe.stack, STACK]))
     if n is None:
         draw_size = partial(secrets.choice, SIZES[recipe])
-        n = bench.draw(names, draw_size, lambda parameters: int(parameters["n"]), way=recipe.what)
+        n = grader_runs.draw(
+            names, draw_size, lambda parameters: int(parameters["n"]), way=recipe.what
+        )
 
     def measure() -> dict[str, Any]:
         profile = observed(recipe, n)
         return {"n": profile.n, "cpu_share": profile.cpu_share, **profile.answer}
 
-    return Seen(**bench.answer(names, {"way": recipe.what, "n": n}, measure, _as_seen))
+    return Seen(**grader_runs.answer(names, {"way": recipe.what, "n": n}, measure, _as_seen))
 
 
 def _as_seen(answer: dict[str, Any]) -> dict[str, Any]:
@@ -137,16 +139,16 @@ def dump(profile: Seen, path: Path) -> None:
     observations.dump_profile(SimpleNamespace(answer=profile.answer), path)  # type: ignore[arg-type]
 
 
-def grade(file: Path, report: Report, bench: Bench) -> None:
+def grade(file: Path, report: Report, grader_runs: GraderRuns) -> None:
     """Add what was found of a submission to the report."""
-    stack_here = bench.room(STACK)
+    stack_here = grader_runs.room(STACK)
     entered = prediction.entered(
         STACK, stack_here, file, report, 17, NAMES, setting=room.NOT_COUNTABLE
     )
     if entered is None:
         return
     names, guess = entered
-    profiles = [(recipe, profile_of(bench, recipe)) for recipe in SIZES]
+    profiles = [(recipe, profile_of(grader_runs, recipe)) for recipe in SIZES]
     share = {recipe: profile.cpu_share for recipe, profile in profiles}
     machine = next((profile.machine for _, profile in profiles if profile.machine), "")
     # What a line does is the same on a busy machine; what share of the time it takes is not.
@@ -168,11 +170,11 @@ def grade(file: Path, report: Report, bench: Bench) -> None:
         )  # fmt: skip
 
 
-def record(bench: Bench) -> None:
+def record(grader_runs: GraderRuns) -> None:
     """Make all runs that any submission may need, for some sizes."""
     for recipe, sizes in SIZES.items():
         for n in sizes[::4]:
-            profile_of(bench, recipe, n)
+            profile_of(grader_runs, recipe, n)
 
 
 def _grade_dumps(

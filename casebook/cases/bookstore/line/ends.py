@@ -28,7 +28,7 @@ import sys
 ADDRESSES = {"near": "10.99.0.1", "far": "10.99.0.2"}
 
 #: How the packets are had: TUN devices, or veth pairs and packet sockets.
-WAYS = TUN, VETH = "tun", "veth"
+DEVICES = TUN, VETH = "tun", "veth"
 
 #: Bytes of an IP packet, as on Ethernet.
 MTU = 1500

@@ -29,7 +29,7 @@ class Flood(TypedDict):
     """The columns of `flood`; behind them come those that say where a row comes from."""
 
     stack: str
-    #: How the packets were had (ends.WAYS).
+    #: How the packets were had (ends.DEVICES).
     way: str
     #: Which flood.
     repeat: int

@@ -72,7 +72,7 @@ class Line:
 
     @property
     def latency_ms(self) -> float:
-        """Milliseconds each way."""
+        """Return how long it takes each way, in milliseconds."""
         return round(1000 * self.latency_s, 3)
 
     def round_trips(self, wall_s: float) -> float:

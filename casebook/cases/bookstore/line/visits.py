@@ -68,7 +68,7 @@ class Row(TypedDict):
     lots: int | None
     congestion: str
     mbit: float
-    #: How the packets were had (ends.WAYS).
+    #: How the packets were had (ends.DEVICES).
     way: str
     repeat: int
     #: From the first connection to the last book.

@@ -91,7 +91,7 @@ class Watch(object):
 
 
 def locks():
-    """Read-write locks taken so far; None where nobody counts them."""
+    """Return how many read-write locks were taken so far; None where nobody counts them."""
     try:
         count = ctypes.CDLL(None).casebook_locks
     except AttributeError:

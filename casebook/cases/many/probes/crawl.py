@@ -126,7 +126,7 @@ class OneClient(WorkerPlugin):
             self.adapter = shared_context.SharedContextAdapter
 
     def connection(self):
-        """A session for one batch: its connection ends with it, the worker's context stays."""
+        """Return a session for one batch: its connection ends with it, but not the context."""
         session = requests.Session()
         session.verify = self.verify
         session.mount("https://", self.adapter(pool_connections=1, pool_maxsize=1))

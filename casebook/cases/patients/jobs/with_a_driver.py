@@ -31,7 +31,7 @@ class Connection:
         self.socket.close()
 
 
-def each():
+def with_a_connection_each():
     for _ in range(6):
         connection = Connection()
         for _ in range(4):
@@ -39,12 +39,18 @@ def each():
         connection.close()
 
 
-def kept():
+def with_three_connections():
     pool = [Connection() for _ in range(3)]
     for _ in range(4):
         for connection in pool:
             connection.request_page()
 
 
+#: By the names that machine files know them by.
+JOBS = {
+    "each": with_a_connection_each,
+    "kept": with_three_connections,
+}
+
 if __name__ == "__main__":
-    globals()[os.environ["JOB"]]()
+    JOBS[os.environ["JOB"]]()

@@ -9,7 +9,7 @@ import aiohttp
 SITE = os.environ["SITE"]
 
 
-def each():
+def with_a_session_each():
     async def all_of_them():
         for _ in range(6):
             connector = aiohttp.TCPConnector(ssl=ssl.create_default_context())
@@ -19,7 +19,7 @@ def each():
     asyncio.run(all_of_them())
 
 
-def kept():
+def with_one_session():
     async def all_of_them():
         async with aiohttp.ClientSession() as session:
             for _ in range(6):
@@ -28,5 +28,11 @@ def kept():
     asyncio.run(all_of_them())
 
 
+#: By the names that machine files know them by.
+JOBS = {
+    "each": with_a_session_each,
+    "kept": with_one_session,
+}
+
 if __name__ == "__main__":
-    globals()[os.environ["JOB"]]()
+    JOBS[os.environ["JOB"]]()

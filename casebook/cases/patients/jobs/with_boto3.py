@@ -22,16 +22,22 @@ def head_bucket(service):
         pass
 
 
-def each():
+def with_a_client_each():
     for _ in range(6):
         head_bucket(client())
 
 
-def kept():
+def with_one_client():
     service = client()
     for _ in range(6):
         head_bucket(service)
 
 
+#: By the names that machine files know them by.
+JOBS = {
+    "each": with_a_client_each,
+    "kept": with_one_client,
+}
+
 if __name__ == "__main__":
-    globals()[os.environ["JOB"]]()
+    JOBS[os.environ["JOB"]]()

@@ -17,7 +17,7 @@ def fetch(**options):
     connection.close()
 
 
-def each():
+def with_a_connection_each():
     for _ in range(6):
         fetch()
 
@@ -34,5 +34,12 @@ def urlopen_own_context():
         urllib.request.urlopen(SITE, context=context).read()
 
 
+#: By the names that machine files know them by.
+JOBS = {
+    "each": with_a_connection_each,
+    "own_context": own_context,
+    "urlopen_own_context": urlopen_own_context,
+}
+
 if __name__ == "__main__":
-    globals()[os.environ["JOB"]]()
+    JOBS[os.environ["JOB"]]()

@@ -7,16 +7,22 @@ import httplib2
 SITE = os.environ["SITE"]
 
 
-def each():
+def with_a_client_each():
     for _ in range(6):
         httplib2.Http(ca_certs=os.environ["SSL_CERT_FILE"]).request(SITE)
 
 
-def kept():
+def with_one_client():
     http = httplib2.Http(ca_certs=os.environ["SSL_CERT_FILE"])
     for _ in range(6):
         http.request(SITE)
 
 
+#: By the names that machine files know them by.
+JOBS = {
+    "each": with_a_client_each,
+    "kept": with_one_client,
+}
+
 if __name__ == "__main__":
-    globals()[os.environ["JOB"]]()
+    JOBS[os.environ["JOB"]]()

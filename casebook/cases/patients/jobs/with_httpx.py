@@ -8,7 +8,7 @@ import httpx
 SITE = os.environ["SITE"]
 
 
-def each():
+def with_a_client_each():
     for _ in range(6):
         httpx.get(SITE).raise_for_status()
 
@@ -24,7 +24,7 @@ def each_async():
     asyncio.run(all_of_them())
 
 
-def kept():
+def with_one_client():
     with httpx.Client() as client:
         for _ in range(6):
             client.get(SITE).raise_for_status()
@@ -38,5 +38,13 @@ def kept_async():
     asyncio.run(all_of_them())
 
 
+#: By the names that machine files know them by.
+JOBS = {
+    "each": with_a_client_each,
+    "kept": with_one_client,
+    "each_async": each_async,
+    "kept_async": kept_async,
+}
+
 if __name__ == "__main__":
-    globals()[os.environ["JOB"]]()
+    JOBS[os.environ["JOB"]]()

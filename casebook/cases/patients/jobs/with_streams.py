@@ -22,7 +22,7 @@ async def six(context):
         await fetch(context)
 
 
-def each():
+def with_a_context_each():
     asyncio.run(six(True))
 
 
@@ -30,5 +30,11 @@ def own_context():
     asyncio.run(six(ssl.create_default_context()))
 
 
+#: By the names that machine files know them by.
+JOBS = {
+    "each": with_a_context_each,
+    "own_context": own_context,
+}
+
 if __name__ == "__main__":
-    globals()[os.environ["JOB"]]()
+    JOBS[os.environ["JOB"]]()

@@ -11,7 +11,7 @@ stripe.api_base, stripe.api_key = SITE.rpartition("/")[0], "none"
 stripe.ca_bundle_path, stripe.max_network_retries = os.environ["SSL_CERT_FILE"], 0
 
 
-def kept():
+def list_customers():
     for _ in range(6):
         try:
             stripe.Customer.list()
@@ -19,5 +19,10 @@ def kept():
             pass
 
 
+#: By the names that machine files know them by.
+JOBS = {
+    "kept": list_customers,
+}
+
 if __name__ == "__main__":
-    globals()[os.environ["JOB"]]()
+    JOBS[os.environ["JOB"]]()

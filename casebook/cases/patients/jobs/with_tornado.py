@@ -8,7 +8,7 @@ from tornado.httpclient import AsyncHTTPClient
 SITE = os.environ["SITE"]
 
 
-def each():
+def with_a_client_each():
     async def all_of_them():
         for _ in range(6):
             await AsyncHTTPClient().fetch(SITE, ca_certs=os.environ["SSL_CERT_FILE"])
@@ -16,7 +16,7 @@ def each():
     asyncio.run(all_of_them())
 
 
-def kept():
+def with_one_client():
     async def all_of_them():
         for _ in range(6):
             await AsyncHTTPClient().fetch(SITE)
@@ -24,5 +24,11 @@ def kept():
     asyncio.run(all_of_them())
 
 
+#: By the names that machine files know them by.
+JOBS = {
+    "each": with_a_client_each,
+    "kept": with_one_client,
+}
+
 if __name__ == "__main__":
-    globals()[os.environ["JOB"]]()
+    JOBS[os.environ["JOB"]]()

@@ -25,14 +25,14 @@ class Kind:
         of_answer: from an answer of a machine file to its rows, by the code of today.
         numbers: the columns that must be finite numbers.
         parts: the columns that may hold lists and tables; of_answer has checked them.
-        others: what the column `stack` may say beside names of stacks.
+        other_stacks: what the column `stack` may say beside names of stacks.
     """
 
     name: str
     of_answer: Rows
     numbers: tuple[str, ...]
     parts: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
+    other_stacks: tuple[str, ...] = ()
 
 
 def rows(kind: Kind) -> pd.DataFrame:
@@ -69,7 +69,7 @@ def rows_of_machine(machine: machine_files.Machine, kind: Kind) -> pd.DataFrame:
     An answer that lacks what a row needs, has text where a number belongs, or is of a stack that is
     not ours, gives none.
     """
-    of_stacks = {*stacks.load(), *kind.others}
+    of_stacks = {*stacks.load(), *kind.other_stacks}
     records = []
     for answer in machine.answers:
         for row in kind.of_answer(answer):
