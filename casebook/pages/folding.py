@@ -132,13 +132,18 @@ def _enclose(section: nodes.section, kind: str, summary: str) -> None:
     A last paragraph that begins in bold, as in "Next: ...", leads on, and stays in sight.
     """
     start = f'<details class="{kind}"><summary>{escape(summary)}</summary>'
-    end = len(section) - _leads_on(section[-1])
+    paragraphs = [node for node in section if isinstance(node, nodes.paragraph)]
+    end = len(section)
+    if paragraphs and _is_bold_at_first(paragraphs[-1]):
+        end = section.index(paragraphs[-1])
     section.insert(end, nodes.raw("", "</details>", format="html"))
     section.insert(1, nodes.raw("", start, format="html"))
 
 
-def _leads_on(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.paragraph) and isinstance(node[0], nodes.strong)
+def _is_bold_at_first(paragraph: nodes.paragraph) -> bool:
+    """Say whether a paragraph begins in bold; MyST has an empty text before it."""
+    parts = [part for part in paragraph.children if part.astext()]
+    return bool(parts) and isinstance(parts[0], nodes.strong)
 
 
 def _is_folded_cell(node: nodes.Node) -> bool:

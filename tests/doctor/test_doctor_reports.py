@@ -4,6 +4,8 @@ import ast
 import base64
 import hashlib
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -1136,7 +1138,9 @@ def test_niquests_and_a_server_of_http2_agree_on_the_connections(site, tmp_path,
     command = [python.parent / "hypercorn", "-b", f"127.0.0.1:{port}", "app:app"]
     command += ["--certfile", "CERTIFICATE", "--keyfile", "KEY"]
     with open(tmp_path / "words", "w") as words:
-        server = subprocess.Popen(command, cwd=tmp_path, stdout=words, stderr=words)
+        server = subprocess.Popen(
+            command, cwd=tmp_path, stdout=words, stderr=words, start_new_session=True
+        )
     try:
         assert here.eventually(lambda: is_up(port), 120), (tmp_path / "words").read_text()
         for (way, text), number in zip(OVER_HTTP2.items(), (5, 1), strict=True):
@@ -1153,8 +1157,14 @@ def test_niquests_and_a_server_of_http2_agree_on_the_connections(site, tmp_path,
         connections = ast.literal_eval((tmp_path / "clients").read_text())
         assert len(connections) == 5 + 1 and {version for _, version in connections} == {"2"}
     finally:
-        server.kill()
+        server.kill()  # with its worker, which does not end by itself
         server.wait()
+    assert here.eventually(lambda: not running_in(server.pid), 30)
+
+
+def running_in(session: int) -> list[int]:
+    running = tls_doctor.processes.running_processes()
+    return [pid for pid in running if tls_doctor.processes.session_of(pid) == session]
 
 
 FROM_INSIDE = """

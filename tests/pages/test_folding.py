@@ -129,3 +129,17 @@ def test_what_follows_the_story_of_a_chapter_is_a_fold() -> None:
         assert inside[0] == "Exercises" and "Do." in inside
         assert (inside[1].startswith('<details class="further"><summary>to go on')) == is_folded
         assert (inside[-1] == "</details>") == is_folded
+
+
+def test_what_leads_on_stays_in_sight_below_what_is_folded() -> None:
+    parts = (nodes.Text(""), nodes.strong("", "Next:"), nodes.Text(" a chapter."))
+    bold = nodes.paragraph("", "", *parts)
+    plain = nodes.paragraph("", "A source.")
+    for last, in_sight in ((bold, [bold]), (plain, [])):
+        section = nodes.section("", nodes.title("", "Sources"), nodes.paragraph("", "A"), last)
+        section += nodes.comment("", "of the parser")
+        folding._enclose(section, "further", "sources")
+        ends = [i for i, node in enumerate(section) if node.astext() == "</details>"]
+        assert [
+            node for node in section[ends[0] :] if isinstance(node, nodes.paragraph)
+        ] == in_sight
