@@ -1157,7 +1157,7 @@ def test_niquests_and_a_server_of_http2_agree_on_the_connections(site, tmp_path,
         connections = ast.literal_eval((tmp_path / "clients").read_text())
         assert len(connections) == 5 + 1 and {version for _, version in connections} == {"2"}
     finally:
-        server.kill()  # with its worker, which does not end by itself
+        os.killpg(server.pid, signal.SIGKILL)  # with its worker, which does not end by itself
         server.wait()
     assert here.eventually(lambda: not running_in(server.pid), 30)
 
