@@ -353,7 +353,7 @@ def test_half_of_the_free_memory_may_be_taken(monkeypatch):
 
 
 def test_the_memory_that_is_free_is_also_that_of_the_container(monkeypatch, tmp_path):
-    monkeypatch.setattr(weights, "Path", lambda _folder, name: tmp_path / name)
+    monkeypatch.setattr(weights, "_GROUP", tmp_path)
     on_machine = weights.free_mib()
     (tmp_path / "memory.max").write_text(f"{5 << 20}\n")
     (tmp_path / "memory.current").write_text(f"{2 << 20}\n")
