@@ -78,12 +78,12 @@ _PATCHED = [
 def verdict_of_handshakes(n: int, peak: int) -> str:
     """Judge threads by the peak of their handshakes: `serial`, `concurrent` or `between`.
 
-    `serial` if the server never handled two at once, `concurrent` if it handled more than half of
-    them at once. The threads begin together, and each handshake
-    lasts as long as the server waits: of threads that do not wait for each other, all are in it
-    at once. A few at once, which would do among requests (analysis.verdict_by_peak), may be one
-    that begins while another ends; they fit neither, and are `between`. peak: the most of n that
-    it handled at once.
+    The threads begin together, and each handshake lasts as long as the server waits. So threads
+    that do not wait for each other are all in it at once: `concurrent` if more than half of them
+    were, `serial` if there never were two. A few at once may be one that begins while another ends,
+    and decide nothing; requests are judged by analysis.verdict_by_peak.
+
+    peak: the most of n that the server handled at once.
     """
     if n < 2:
         return BETWEEN
