@@ -181,8 +181,8 @@ def test_what_is_recorded_is_what_will_be_asked():
     there = [
         each for each in machine_files.read(file).answers if each["asked"][0] == "count_the_loads"
     ]
-    assert [each["asked"] for each in mine.kept] == [each["asked"] for each in there]
-    assert [each["answer"] for each in mine.kept] == [each["answer"] for each in there]
+    assert [each["asked"] for each in mine.answers] == [each["asked"] for each in there]
+    assert [each["answer"] for each in mine.answers] == [each["answer"] for each in there]
 
 
 @pytest.mark.nightly
