@@ -5437,7 +5437,7 @@ def advice_on_counts(examination, verdict):
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
     advice = list(advice_on_closings(examination))
-    for row, others in with_those_alike(rows):
+    for row, others in group_alike(rows):
         advice += advice_on_row(examination, row, others, verdict)
     if not advice:  # which says as much
         advice += advice_on_hosts(examination.counts)
@@ -5450,7 +5450,7 @@ def advice_on_counts(examination, verdict):
     return advice + advice_on_openssl(examination, rows) + advice_on_sharing(examination, rows)
 
 
-def with_those_alike(rows):
+def group_alike(rows):
     """Return pairs of (row, others that one and the same client of a library would do without).
 
     A library may load for the client that it calls, and that client once more. The row is the one
@@ -5480,7 +5480,7 @@ def is_untold(line):
 def advice_on_row(examination, row, others, verdict):
     """Return the advice on one client that loads again and again.
 
-    others: rows that the same change would do for, as `with_those_alike` tells.
+    others: rows that the same change would do for, as `group_alike` tells.
     """
     injected = is_injected(examination)
     larger, keep = larger_pool(row), keep_one(row)
@@ -5506,7 +5506,7 @@ def advice_on_row(examination, row, others, verdict):
                 sentence += " (truststore loads the system's once more in each handshake.)"
             trials = [trial_of(name, each) for each in [row] + (others if pair is keep else [])]
             tried = (examination.tried or {}).get
-            tried = tried_together([tried(trial) for trial in trials if tried(trial)])
+            tried = sum_of_trials([tried(trial) for trial in trials if tried(trial)])
             note, saves = promise_of(tried, verdict)
             advice.append(advise(name, saves, **dict(names, line=line, sentence=sentence + note)))
     return advice
@@ -5528,7 +5528,7 @@ def names_of(row, others=()):
     return dict(row, where=place, loads=loads, client=client if row["client"] else "The program")
 
 
-def tried_together(trials):
+def sum_of_trials(trials):
     """Return what came of several trials as one's, as in `try_changes`; None if there are none."""
     if not trials:
         return None
@@ -5598,7 +5598,7 @@ def keep_one(row):
             sentence = KEPT_CLIENT
     library = library_between(row) or (None if client.keep else row["client"])
     if library and client_named(library).connects:
-        return given_context(library, row), advice_to_keep(library)[1]
+        return line_with_context(library, row), advice_to_keep(library)[1]
     if library:
         _, note = advice_to_keep(library)
         if client.keep and client_named(library).keyword:
@@ -5680,7 +5680,7 @@ def client_line(library, row, how):
     )
 
 
-def given_context(library, row):
+def line_with_context(library, row):
     """Return the line that gives one context to each connection of a library that takes one.
 
     It is the program's own call, if its file has one, with the context added.
@@ -5865,7 +5865,7 @@ def judge(examination, options):
         ]
         if failed and not advice:
             advice = advice_on_failures(examination)
-    loop, loads = founded(loop, loads, examination)
+    loop, loads = withhold_all_clears(loop, loads, examination)
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(other_verdicts)
@@ -5882,7 +5882,7 @@ def judge(examination, options):
     )  # fmt: skip
 
 
-def founded(loop, loads, examination):
+def withhold_all_clears(loop, loads, examination):
     """Return the verdicts on the loop and on loads: CANNOT_TELL for an all-clear without ground."""
     if is_unfounded(loop, examination):
         loop = CANNOT_TELL

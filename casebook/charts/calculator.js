@@ -257,8 +257,8 @@
       const good = order.filter(way => way.walls[0] < 1.1 * best).map(way => way.name);
       const marks = points.filter(point => its(point) && point[1] === now.ms);
       const lost = now.loss ? `, ${share(now.loss)} of the packets lost` : "";
-      said.textContent = `${books(now.n)} of ${size(now.body)} from ${now.ms} ms away${lost}. By the `
-        + `law, after ${time(best)}, the soonest: ${good.join(" and ")}. `
+      said.textContent = `${books(now.n)} of ${size(now.body)} from ${now.ms} ms away${lost}. The soonest `
+        + `by the law, after ${time(best)}: ${good.join(" and ")}. `
         + (marks.length ? "" : "Here nothing was measured.");
       list.replaceChildren(...order.map(({i, name, colour, walls: [s, low, high]}) => {
         const mark = make("i", {style: `background:var(--cb-${colour})`, "aria-hidden": "true"});

@@ -1,6 +1,7 @@
 """From notebooks to pages, in one direction: prepare, execute, collect the records, render.
 
-`build()` does all of it, and ends with a book whatever came out:
+`build()` does all of it, and ends with a book whatever came out. If nothing has changed since the
+last one (`last_build`), there is nothing to do. Else:
 
 0. if there is no book yet, it is written from the file of the machine that is most like this one,
    without measuring; then page by page the chapters of the story, or all of them, are measured here

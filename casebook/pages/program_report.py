@@ -17,6 +17,7 @@ MOST_BYTES, MOST, LONGEST, MOST_ROWS = 2_000_000, 10**9, 160, 12
 ADVISED = ("what", "remove", "add", "package", "saves")
 #: What the doctor calls a client, and the book's programs with it.
 CALLED = {"botocore": "boto3"}
+#: Counts of a report, with what the page calls them.
 COUNTED = {
     "connections": "TLS connections", "handshakes": "handshakes", "peak": "handshakes at once",
     "contexts": "contexts made", "loads": "certificate loads", "needed": "loads needed",

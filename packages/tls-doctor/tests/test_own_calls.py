@@ -83,12 +83,12 @@ def test_what_a_library_and_its_client_load_is_one_advice(first, tmp_path):
     of_hvac = row_of("requests", "hvac", f"{other}:4")
     alone = row_of("requests", "requests", f"{other}:9")
     rows = [told, untold] if first == "elastic_transport" else [untold, told]
-    pairs = advice.with_those_alike([*rows, of_hvac, alone])
+    pairs = advice.group_alike([*rows, of_hvac, alone])
     assert pairs == [(told, [untold]), (of_hvac, []), (alone, [])]
     again = tmp_path / "again.py"
     again.write_text("import elastic\nd = elastic.Client(OTHER)\n")
     another = row_of("urllib3", "elastic", f"{again}:2")
-    assert advice.with_those_alike([told, another]) == [(told, []), (another, [])]
+    assert advice.group_alike([told, another]) == [(told, []), (another, [])]
     names = advice.names_of(told, [untold])
     assert names["where"] == f", called by elastic, from {program}:2 and {other}:2"
     assert names["loads"].startswith("18 times") and "elastic_transport and urllib3" in str(names)

@@ -77,7 +77,7 @@ def judge(examination, options):
         ]
         if failed and not advice:
             advice = advice_on_failures(examination)
-    loop, loads = founded(loop, loads, examination)
+    loop, loads = withhold_all_clears(loop, loads, examination)
     verdicts = {"event loop": loop, "certificate loads": loads}
     if counts:
         verdicts.update(other_verdicts)
@@ -94,7 +94,7 @@ def judge(examination, options):
     )  # fmt: skip
 
 
-def founded(loop, loads, examination):
+def withhold_all_clears(loop, loads, examination):
     """Return the verdicts on the loop and on loads: CANNOT_TELL for an all-clear without ground."""
     if is_unfounded(loop, examination):
         loop = CANNOT_TELL
