@@ -1,8 +1,8 @@
 """Takes what chapters state and show out of their executed notebooks (findings/media.py)."""
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from casebook import charts
@@ -57,11 +57,23 @@ def collect(
         "program.md": program.page(book.root, answers),
     }
     files |= {f"{figure['name']}.html": figure["html"] for figure in collected.figures}
-    shutil.rmtree(book.included, ignore_errors=True)
-    book.included.mkdir(parents=True)
-    for name, text in files.items():
-        (book.included / name).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    _write(book.included, {name: text.rstrip("\n") + "\n" for name, text in files.items()})
     return collected
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    """Write these files, and no others, into a folder.
+
+    One that has not changed keeps its time: Sphinx writes a page again that includes a newer one.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.iterdir():
+        if file.name not in files:
+            file.unlink()
+    for name, text in files.items():
+        file = folder / name
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
 
 
 def _side_by_side(

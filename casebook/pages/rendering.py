@@ -1,20 +1,31 @@
 """Has Jupyter Book write the site from executed notebooks, and checks what it wrote."""
 
 import html
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from nbformat import NotebookNode
 
 from casebook import places
 from casebook.cases.fetching import observations
 from casebook.charts import snakeviz
 from casebook.errors import BookFailed
-from casebook.pages import execution, ledger, links, permanent, staleness
+from casebook.pages import (
+    accessibility,
+    execution,
+    ledger,
+    links,
+    permanent,
+    running_text,
+    staleness,
+)
 from casebook.pages.contents import Book
 from casebook.pages.execution import Chapter
 from casebook.pages.records import Records
@@ -22,6 +33,8 @@ from casebook.stacks import digests
 
 #: What the site is made of, beside the executed notebooks and their records.
 SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "casebook", "requirements.txt")
+#: How the file of a page ends.
+KINDS = ("ipynb", "md")
 #: -P keeps the folder that it runs in off the import path.
 JUPYTER_BOOK = (sys.executable, "-P", "-m", "casebook.pages.jupyter_book")
 #: Takes the place of a figure if its chapter stopped before drawing it.
@@ -71,20 +84,24 @@ def render(
     first_page, stamp_file = book.html / "index.html", book.build / "site.stamp"
     executed = [chapter.notebook for chapter in chapters]
     is_whole = not any(map(execution.not_in_file, executed))
-    sources = staleness.of_files(book.root, SOURCES)
-    included = staleness.of_files(book.included, [""])
-    stamp = digests.digest(sources, asdict(collected), included, sys.version, executed)
+    stamp = _Stamp.of(book, executed, collected)
     failures = [chapter.failure for chapter in chapters if chapter.failure]
-    if first_page.exists() and stamp_file.exists() and stamp_file.read_text() == stamp:
+    written = _Stamp.read(stamp_file) if first_page.exists() else None
+    if written == stamp:
         return first_page, failures
     if is_last:
         print("writing the pages", file=sys.stderr, flush=True)
     if failures or not is_whole or not is_last:
         stopped = failures or not is_last
         _stand_in_for_figures(book, NO_FIGURE if stopped else FIGURE_NOT_IN_FILE)
+    changed = stamp.changed_pages(written)
+    stamp_file.unlink(missing_ok=True)  # first: what is left of this build passes for nothing
     # What a chapter that stopped has not stated is missing on other pages: no fault of theirs.
-    problems, site = _run_jupyter_book(book, is_whole and not failures and is_last, gently)
+    problems = _run_jupyter_book(book, is_whole and not failures and is_last, gently, changed)
     problems = failures + problems
+    site = _copy(Book(_workshop(book)).html, book.build / "site")
+    permanent.lead_on(book.root, site)
+    accessibility.amend(site)
     first = f"{book.page_names()[0]}.html"
     # The address of the book is shared with the card of its first page.
     card = re.findall(CARD, (site / first).read_text(encoding="utf-8"))
@@ -99,11 +116,50 @@ def render(
     broken = links.problems(site)
     if broken and is_whole and not failures:
         problems.append("The pages have broken links:\n" + "\n".join(broken))
-    stamp_file.unlink(missing_ok=True)
     _replace(book.html, site)
     if is_last and not problems:
-        stamp_file.write_text(stamp)
+        stamp_file.write_text(json.dumps(asdict(stamp)), encoding="utf-8")
     return first_page, problems
+
+
+@dataclass(frozen=True)
+class _Stamp:
+    """A stamp of what pages are made of.
+
+    rest: of everything but running text; pages: of each page's source, by its name.
+    """
+
+    rest: str
+    pages: dict[str, str]
+
+    @classmethod
+    def of(cls, book: Book, executed: Sequence[NotebookNode], collected: Records) -> "_Stamp":
+        """Return the stamp of a book as it is."""
+        files = [book.root / f"{name}.{kind}" for name in book.page_names() for kind in KINDS]
+        rest, pages = running_text.split(book)
+        outputs = [
+            [notebook.metadata, [cell.get("outputs") for cell in notebook.cells]]
+            for notebook in executed
+        ]
+        return cls(
+            digests.digest(
+                staleness.of_files(book.root, SOURCES, without=files),
+                staleness.of_files(book.included, [""]),
+                asdict(collected), rest, outputs, sys.version,
+            ),
+            pages,
+        )  # fmt: skip
+
+    @classmethod
+    def read(cls, file: Path) -> "_Stamp | None":
+        """Return the stamp of the site as it was written last; None if something was wrong then."""
+        return cls(**json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
+
+    def changed_pages(self, written: "_Stamp | None") -> list[str] | None:
+        """Return the pages whose running text alone has changed; None if anything else has, too."""
+        if written is None or (written.rest, [*written.pages]) != (self.rest, [*self.pages]):
+            return None
+        return [name for name, stamp in self.pages.items() if stamp != written.pages[name]]
 
 
 def _replace(old: Path, new: Path) -> None:
@@ -124,18 +180,37 @@ def _stand_in_for_figures(book: Book, message: str) -> None:
                 (book.included / name).write_text(message)
 
 
-def _run_jupyter_book(book: Book, strict: bool, gently: bool) -> tuple[list[str], Path]:
+def _workshop(book: Book) -> Path:
+    """Return the folder in which Jupyter Book works, and keeps what it has read and written."""
+    return book.build / "next"
+
+
+def _copy(folder: Path, copy: Path) -> Path:
+    """Copy a folder, in the place of an earlier copy. Returns the copy."""
+    shutil.rmtree(copy, ignore_errors=True)
+    return shutil.copytree(folder, copy)
+
+
+def _run_jupyter_book(
+    book: Book, strict: bool, gently: bool, changed: Sequence[str] | None
+) -> list[str]:
     """Have the pages written, beside those that are there.
 
-    Returns what Sphinx complains of, if it is strict, and the folder of the pages. Raises
-    BookFailed if it wrote none.
+    changed: the pages that are written again, if nothing concerns any other one; None: all.
+
+    Returns what Sphinx complains of, if it is strict. Raises BookFailed if it wrote none.
     """
-    # Always from nothing: glue of an earlier build would be taken for what a key means now.
-    place = book.build / "next"
-    shutil.rmtree(place, ignore_errors=True)
-    site = Book(place).html
+    place = _workshop(book)
+    site, doctrees = Book(place).html, place / "_build" / ".doctrees"
     command = [*JUPYTER_BOOK, "build", str(book.root), "--path-output", str(place)]
-    command += ["--all", "--keep-going", "-q"]
+    if changed is not None and (doctrees / "environment.pickle").exists():
+        for name in changed:  # whatever the time of its file may be
+            (doctrees / f"{name}.doctree").unlink(missing_ok=True)
+    else:
+        # From nothing: glue of an earlier build would be taken for what a key means now.
+        shutil.rmtree(place, ignore_errors=True)
+        command.append("--all")
+    command += ["--keep-going", "-q"]
     command += ["-W", "-n"] if strict else []
     if gently and (nice := shutil.which("nice")):
         command = [nice, "-n", "19", *command]
@@ -152,4 +227,4 @@ def _run_jupyter_book(book: Book, strict: bool, gently: bool) -> tuple[list[str]
     message = f"The pages could not be written as they should be:\n{complaints}"
     if not (site / f"{book.page_names()[0]}.html").exists():
         raise BookFailed(message)
-    return ([message] if result.returncode and strict else []), site
+    return [message] if result.returncode and strict else []

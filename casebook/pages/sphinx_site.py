@@ -6,7 +6,6 @@ published.
 
 import html
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from casebook.pages import (
     chapter_scripts,
     folding,
     origin_notes,
-    permanent,
     resting,
     upstream_page,
 )
@@ -35,28 +33,10 @@ DIAGRAMS = "book/_static/diagrams"
 #: The picture of the social card, within the site.
 CARD = "_static/card.png"
 
-#: What the axe checker finds in pages as the theme and docutils write them, and its cure.
-MENDS = (
-    # region: the book's title in the sidebar is in no landmark.
-    (
-        r'<div id="pst-primary-sidebar"',
-        '<div id="pst-primary-sidebar" role="navigation" aria-label="Book"',
-    ),
-    # label-content-name-mismatch: the button also shows its key, "Search Ctrl+K".
-    (r'(<button class="btn search-button-field[^>]*?) aria-label="Search"', r"\1"),
-    # label-content-name-mismatch: titles of the icons count as text of the "Color mode" button.
-    (r'(<i class="theme-switch [^>]*?) title="[^"]*"', r"\1"),
-    # aria-deprecated-role, aria-required-children: a bibliography is a list.
-    (r'role="doc-biblioentry"', 'role="listitem"'),
-)
 SCRIPT_BUTTON = {
     "type": "link", "text": ".py", "icon": "fas fa-terminal", "label": "download-script-button",
     "tooltip": "Download as a script",
 }  # fmt: skip
-#: A word of code in running text that is too long for a line of a phone beside others.
-LONG_CODE = re.compile(r'<span class="pre">([^<]{20,})</span>')
-#: empty-table-header: the corner above row names heads nothing. Not every page has one.
-EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|<p></p>)*</th>")
 
 
 def put_diagrams_in(app: Sphinx, doctree: nodes.document, _page: str) -> None:
@@ -234,39 +214,6 @@ def draw_card(app: Sphinx, exception: Exception | None) -> None:
         card.write(Path(app.outdir, CARD), app.config.html_title)
 
 
-def lead_on(app: Sphinx, exception: Exception | None) -> None:
-    """Let addresses that were published lead to what has moved since."""
-    if exception is None:
-        permanent.lead_on(Path(app.srcdir), Path(app.outdir))
-
-
-def mend_pages(app: Sphinx, exception: Exception | None) -> None:
-    """Apply MENDS to every page that was written.
-
-    Raises ExtensionError when the theme's pages are no longer those that MENDS knows.
-    """
-    if exception is not None:
-        return
-    mended: Counter[str] = Counter()
-    for page in Path(app.outdir).rglob("*.html"):
-        if page.parent.name == "_static":  # templates of the theme
-            continue
-        text = EMPTY_HEAD.sub(r"<td\1></td>", page.read_text(encoding="utf-8"))
-        text = LONG_CODE.sub(_with_breaks, text)
-        for pattern, cure in MENDS:
-            text, count = re.subn(pattern, cure, text)
-            mended[pattern] += count
-        page.write_text(text, encoding="utf-8")
-    if unknown := [pattern for pattern, count in mended.items() if not count]:
-        raise ExtensionError(f"no page has {', '.join(unknown)}: see MENDS")
-
-
-def _with_breaks(word: re.Match[str]) -> str:
-    """Return a long word of code that may break after its dots, slashes, dashes and the like."""
-    broken = re.sub(r"(?<=\w)([./_:(=-])(?=\w)", r"\1<wbr>", word[1])
-    return f'<span class="pre long">{broken}</span>'
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register it all."""
     app.connect("config-inited", lambda app, _: leave_out_thebe(app), priority=0)
@@ -282,8 +229,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("html-page-context", offer_script, priority=900)  # when the theme has its buttons
     app.connect("build-finished", write_scripts)
     app.connect("build-finished", draw_card)
-    app.connect("build-finished", lead_on)
-    app.connect("build-finished", mend_pages)
     folding.setup(app)
     resting.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -20,10 +20,12 @@ REACHABLE = ("casebook", "env", "data", "notebooks/toy", "requirements.txt")
 _BY_PRODUCTS = {"__pycache__", ".ipynb_checkpoints"}
 
 
-def of_files(root: Path, names: Iterable[str]) -> str:
+def of_files(root: Path, names: Iterable[str], without: Collection[Path] = ()) -> str:
     """Return a stamp of the names and contents of files, and of all files in folders, under `root`.
 
     Unlike casebook.stacks.digests, it sees comments and moves: a page may show them.
+
+    without: files that it does not look at.
     """
     tops = [root / name for name in names]
     files = [file for top in tops for file in (top.rglob("*") if top.is_dir() else [top])]
@@ -31,7 +33,7 @@ def of_files(root: Path, names: Iterable[str]) -> str:
         {
             file.relative_to(root).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
             for file in files
-            if file.is_file() and _BY_PRODUCTS.isdisjoint(file.parts)
+            if file.is_file() and file not in without and _BY_PRODUCTS.isdisjoint(file.parts)
         }
     )
 

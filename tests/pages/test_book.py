@@ -1,18 +1,17 @@
 """The pipeline from notebooks to pages, on a book of two chapters, with the real tools."""
 
 import json
+import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import nbformat
 import pytest
 from here import alive, eventually
-from sphinx.errors import ExtensionError
 
 from casebook import places
 from casebook.cases.fetching import trust
@@ -20,6 +19,7 @@ from casebook.errors import BookFailed, FindingsOtherwise
 from casebook.findings import media
 from casebook.laboratory import error_rates, machine_files
 from casebook.pages import (
+    accessibility,
     build,
     building,
     contents,
@@ -29,7 +29,6 @@ from casebook.pages import (
     origin_notes,
     records,
     rendering,
-    sphinx_site,
     staleness,
     upstream_page,
 )
@@ -227,6 +226,50 @@ def test_a_chapter_whose_verdict_has_turned_upstream_says_so_without_being_execu
 def test_prose_is_written_again_without_executing_anything(written_again: Book) -> None:
     assert "A word." in page(written_again, "one")
     assert "It is forty-two sheep" in page(written_again, "one")
+
+
+def html_of(book: Book) -> dict[str, str]:
+    """The pages of a site, by their names, without the digests of their style sheets.
+
+    Themes lay some sheets down after the pages are written: what was not there had no digest.
+    """
+    pages = {path.relative_to(book.html).as_posix(): path for path in book.html.rglob("*.html")}
+    return {name: re.sub(r"\.css\?v=\w+", ".css", path.read_text()) for name, path in pages.items()}
+
+
+def test_a_sentence_writes_its_page_alone_and_the_site_is_as_if_all_were_written(
+    scratch: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (scratch.root / "book" / "permanent.txt").write_text(
+        "notebooks/one.html#claim-old -> notebooks/two.html\n"
+    )
+    write(scratch.root, "two", "print('second')", prose="It was one sentence.")
+    build(scratch.root)
+    written: list[list[str] | None] = []
+    run = rendering._run_jupyter_book
+
+    def noted(*arguments) -> list[str]:
+        written.append(arguments[-1])
+        return run(*arguments)
+
+    monkeypatch.setattr(rendering, "_run_jupyter_book", noted)
+    path = write(scratch.root, "two", "print('second')", prose="It is another sentence.")
+    os.utime(path, (0, 0))  # the clock of another machine: its file is older than what was read
+    build(scratch.root)
+    assert written == [["notebooks/two"]]
+    assert "It is another sentence." in page(scratch, "two")
+    assert page(scratch, "one").count("What was here has moved.") == 1
+    assert page(scratch, "one").count('role="navigation" aria-label="Book"') == 1
+    quick = html_of(scratch)
+    (scratch.build / "site.stamp").unlink()
+    build(scratch.root)
+    assert written[1:] == [None]
+    assert html_of(scratch) == quick
+    # A title stands on all pages.
+    (scratch.root / "book" / "preface.md").write_text("# Before all\n\nNothing yet.\n")
+    build(scratch.root)
+    assert written[2:] == [None]
+    assert "Before all" in page(scratch, "one")
 
 
 def test_executes_only_the_notebook_that_changed_with_the_python_of_the_build(
@@ -572,10 +615,9 @@ def test_code_is_folded_by_its_kind_and_the_checks_in_one(scratch: Book) -> None
 
 
 def test_a_theme_that_changed_is_noticed(tmp_path: Path) -> None:
-    app = SimpleNamespace(outdir=tmp_path)
     (tmp_path / "page.html").write_text('<div id="pst-primary-sidebar"></div>')
-    with pytest.raises(ExtensionError, match=r"no page has .*search-button.*theme-switch"):
-        sphinx_site.mend_pages(app, None)
+    with pytest.raises(BookFailed, match=r"no page has .*search-button.*theme-switch"):
+        accessibility.amend(tmp_path)
 
 
 def test_fresh_measures_all_of_it_again(scratch: Book) -> None:
