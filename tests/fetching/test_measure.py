@@ -18,8 +18,14 @@ PUBLISHED = {"serial": "slow", "concurrent": "fast"}
 
 
 def run_of(name, n=10, **more):
-    """One run of a stack, each response 0.1 s late."""
-    (run,) = runs.measure_runs([name], n=[n], delay_s=0.1, repeats=1, **more)
+    """One run of a stack, each response 0.1 s late; later, if that does not tell on a busy machine.
+
+    Noise can hide concurrency but cannot make it, and the later a response, the less noise counts.
+    """
+    for delay_s in (0.1, 0.2, 0.4, 0.8):
+        (run,) = runs.measure_runs([name], n=[n], delay_s=delay_s, repeats=1, **more)
+        if run.verdict != analysis.BETWEEN:
+            break
     return run
 
 
