@@ -119,7 +119,7 @@ def test_who_does_not_verify_shares_with_nobody_who_does(hosts, tmp_path):
     with pytest.raises(requests.exceptions.SSLError):
         get(hosts, verify=str(other))
     assert get(hosts, verify=False) == "nobody"
-    verifies = {way.bundle: dict(way.settings)["verify_mode"] for way in cure._slots}
+    verifies = {recipe.bundle: dict(recipe.settings)["verify_mode"] for recipe in cure._slots}
     assert verifies[None] == ssl.CERT_NONE and verifies[str(other)] == ssl.CERT_REQUIRED
 
 
@@ -145,10 +145,10 @@ def test_a_file_that_is_gone_is_an_error_though_its_context_is_there(hosts, tmp_
     bundle = tmp_path / "bundle.pem"
     shutil.copy(hosts.ca_file, bundle)
     assert get(hosts, verify=str(bundle)) == "nobody"
-    [way] = cure._slots
+    [recipe] = cure._slots
     bundle.unlink()
     with pytest.raises(FileNotFoundError):
-        cure._lend(way, cure._makers())
+        cure._lend(recipe, cure._makers())
 
 
 def test_a_time_limit_in_the_middle_of_a_load_ends_the_connection(hosts, monkeypatch):
@@ -163,7 +163,7 @@ def test_a_time_limit_in_the_middle_of_a_load_ends_the_connection(hosts, monkeyp
         get(hosts)
     assert told() == (0, 0, {"its files cannot be loaded": 1})
     with pytest.raises(FileNotFoundError) as missing:
-        read(cure._Way((), str(hosts.ca_file) + "-", (), (), None, ()))
+        read(cure._Recipe((), str(hosts.ca_file) + "-", (), (), None, ()))
     assert cure._is_raised_here(missing.value)
 
 
@@ -194,29 +194,29 @@ def test_a_key_that_changes_beside_the_same_certificate_is_seen(hosts, tmp_path)
     assert get(hosts, cert=alice) == "carol"
 
 
-def test_the_files_of_a_way_are_its_bundle_its_certificate_and_its_key():
-    def way(bundle, *client):
-        return cure._Way((), bundle, client, (), None, ())
+def test_the_files_of_a_recipe_are_its_bundle_its_certificate_and_its_key():
+    def recipe(bundle, *client):
+        return cure._Recipe((), bundle, client, (), None, ())
 
-    assert way("b").paths == ["b"]
-    assert way("b", "c", "k").paths == ["b", "c", "k"]
-    assert way("b", "c", None).paths == ["b", "c", "c"]
-    assert way(None, "c", "k").paths == ["c", "k"]
-    assert way(None).paths == []
+    assert recipe("b").paths == ["b"]
+    assert recipe("b", "c", "k").paths == ["b", "c", "k"]
+    assert recipe("b", "c", None).paths == ["b", "c", "c"]
+    assert recipe(None, "c", "k").paths == ["c", "k"]
+    assert recipe(None).paths == []
     steps = [("load_verify_locations", "b", None, None), ("load_cert_chain", "c", "k")]
-    assert way("b", "c", "k").steps == steps
+    assert recipe("b", "c", "k").steps == steps
     # Of a client's files nothing is kept but their digests.
-    kept = cure._fingerprints(way("b", "c", "k"), [b"bundle", b"certificate", b"key"])
+    kept = cure._fingerprints(recipe("b", "c", "k"), [b"bundle", b"certificate", b"key"])
     assert kept[0] == b"bundle" and [len(each) for each in kept[1:]] == [32, 32]
     assert (
-        len({*kept, *cure._fingerprints(way("b", "c", "k"), [b"bundle", b"certificate", b"k"])})
+        len({*kept, *cure._fingerprints(recipe("b", "c", "k"), [b"bundle", b"certificate", b"k"])})
         == 4
     )
     assert not any(
-        b"key" in each for each in cure._fingerprints(way(None, "c", "k"), [b"a", b"key"])
+        b"key" in each for each in cure._fingerprints(recipe(None, "c", "k"), [b"a", b"key"])
     )
     # Without a bundle, too, and where one file holds both.
-    both = cure._fingerprints(way(None, "c", None), [b"a certificate and its key"] * 2)
+    both = cure._fingerprints(recipe(None, "c", None), [b"a certificate and its key"] * 2)
     assert [len(each) for each in both] == [32, 32] and not any(b"key" in each for each in both)
 
 
@@ -224,7 +224,9 @@ def test_an_encrypted_key_is_left_to_requests(hosts, tmp_path, monkeypatch):
     cert, key = client(hosts, "alice", tmp_path)
     Path(key).write_bytes(b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nx\n")
     with pytest.raises(cure._OwnContext, match="its key is encrypted"):
-        cure._make(way_of(hosts, cert, key), texts(hosts, cert, key), cure._makers())
+        cure._make_sealed_context(
+            recipe_of(hosts, cert, key), texts(hosts, cert, key), cure._makers()
+        )
     # One whose text does not say it is refused when OpenSSL asks for the password.
     with pytest.raises(cure._OwnContext, match="its key is encrypted"):
         cure._refuse_password()
@@ -237,10 +239,10 @@ def test_an_encrypted_key_is_left_to_requests(hosts, tmp_path, monkeypatch):
         assert Path(next(names)).read_bytes() == b"bundle"
 
 
-def way_of(hosts, *client):
+def recipe_of(hosts, *client):
     cure.preload(str(hosts.ca_file))
-    [way] = [way for way in cure._slots if not way.client]
-    return way._replace(client=client)
+    [recipe] = [recipe for recipe in cure._slots if not recipe.client]
+    return recipe._replace(client=client)
 
 
 def texts(*files):
@@ -329,7 +331,7 @@ def test_where_keys_are_logged_nothing_is_shared(hosts, monkeypatch, tmp_path):
 def test_what_is_no_file_is_not_opened(tmp_path):
     """Nor is its writer woken, who waits for stock requests to read what it has to say."""
     os.mkfifo(tmp_path / "pipe")
-    way = cure._Way((), str(tmp_path / "pipe"), (), (), None, ())
+    recipe = cure._Recipe((), str(tmp_path / "pipe"), (), (), None, ())
     opened, waits = threading.Event(), threading.Event()
 
     def write():
@@ -343,7 +345,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
         assert waits.wait(20)
         for _ in range(5):
             with pytest.raises(cure._OwnContext, match="no regular file"):
-                cure._read(way)
+                cure._read(recipe)
             assert not opened.wait(0.05)
     finally:
         # A reader who does not wait for the writer, who may have gone.
@@ -351,7 +353,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
         writer.join(20)
         os.close(reader)
     assert opened.is_set()
-    assert cure._read(way._replace(bundle=None)) == []
+    assert cure._read(recipe._replace(bundle=None)) == []
 
 
 def test_a_pipe_that_takes_a_files_place_holds_nobody_up(tmp_path, monkeypatch):
@@ -364,7 +366,7 @@ def test_a_pipe_that_takes_a_files_place_holds_nobody_up(tmp_path, monkeypatch):
 
     def read():
         with contextlib.suppress(cure._OwnContext):
-            cure._read(cure._Way((), str(pipe), (), (), None, ()))
+            cure._read(cure._Recipe((), str(pipe), (), (), None, ()))
         said.append("back")
 
     reader = threading.Thread(target=read)
@@ -498,27 +500,27 @@ def test_what_is_lent_was_set_up_by_the_same_steps_in_the_same_order(hosts, step
 
 def test_a_context_whose_makers_changed_meanwhile_is_lent_to_nobody(hosts, monkeypatch):
     """One that has begun with the old ones is not that of a recipe of either."""
-    make = cure._make
+    make = cure._make_sealed_context
 
     def make_and_patch(*parts):
         context = make(*parts)
         monkeypatch.setattr(cure._ssl, "a_name_that_a_tool_adds", 1, raising=False)
         return context
 
-    monkeypatch.setattr(cure, "_make", make_and_patch)
+    monkeypatch.setattr(cure, "_make_sealed_context", make_and_patch)
     with pytest.raises(RuntimeError, match="what makes contexts changes meanwhile"):
         cure.preload(str(hosts.ca_file))
     assert cure.stats()["contexts"] == 0
-    monkeypatch.setattr(cure, "_make", make)
+    monkeypatch.setattr(cure, "_make_sealed_context", make)
     assert get(hosts) == "nobody" and told() == (2, 1, {})
 
 
 def test_a_context_is_made_by_what_was_looked_at_whatever_is_in_its_place(hosts, monkeypatch):
     cure.preload(str(hosts.ca_file))
-    [way] = cure._slots
+    [recipe] = cure._slots
     makers = cure._makers()
     monkeypatch.setattr(cure._connection, "create_urllib3_context", pytest.fail)
-    context = cure._make(way, [Path(hosts.ca_file).read_bytes()], makers)
+    context = cure._make_sealed_context(recipe, [Path(hosts.ca_file).read_bytes()], makers)
     assert context.verify_mode == ssl.CERT_REQUIRED and context.cert_store_stats()["x509"] == 1
 
 
@@ -568,8 +570,8 @@ def test_a_child_of_a_single_thread_keeps_bundles_and_no_client(
     parents = cure._slots
     monkeypatch.setattr(cure, "_single_threaded", True)
     cure._in_child()
-    [(way, slot)] = cure._slots.items()
-    assert not way.client and slot is not parents[way] and slot.lent is parents[way].lent
+    [(recipe, slot)] = cure._slots.items()
+    assert not recipe.client and slot is not parents[recipe] and slot.lent is parents[recipe].lent
     assert cure._left_by_parent == [] and cure.stats()["loads"] == 0 and not cure._single_threaded
     assert get(hosts) == "nobody" and told() == (0, 1, {})
 
@@ -630,4 +632,4 @@ def test_a_fork_of_which_python_was_not_told_is_seen_when_something_is_lent(host
 def test_releases_that_were_tried_together_are_known_and_no_others(
     of_requests, of_urllib3, is_known
 ):
-    assert cure.known(of_requests, of_urllib3) is is_known
+    assert cure.is_tested(of_requests, of_urllib3) is is_known

@@ -50,7 +50,7 @@ def pairwise() -> list[tuple[str, ...]]:
 def pairs() -> list[tuple[str, str]]:
     """All (requests, urllib3) that the cure knows, the newest requests first."""
     known = itertools.product(reversed(cure.REQUESTS), cure.URLLIB3)
-    return [pair for pair in known if cure.known(*pair)]
+    return [pair for pair in known if cure.is_tested(*pair)]
 
 
 @cache

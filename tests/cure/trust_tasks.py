@@ -180,7 +180,10 @@ def test_threads_beside_gevents_loop_share():
     import gevent.monkey
     import gevent.threadpool
 
-    pause, loading = gevent.monkey.get_original("time", "sleep"), shared_context._make
+    pause, loading = (
+        gevent.monkey.get_original("time", "sleep"),
+        shared_context._make_sealed_context,
+    )
 
     def slowly(*args):
         pause(0.2)
@@ -191,7 +194,7 @@ def test_threads_beside_gevents_loop_share():
     # that import the same at once may wait for ever, with no requests and no cure in sight.
     assert pool.spawn(get, URLS["valid"]).get() == get(URLS["valid"]) == 200
     shared_context.install()
-    with mock.patch.multiple(shared_context, _make=slowly, WAITS_S=60):
+    with mock.patch.multiple(shared_context, _make_sealed_context=slowly, WAITS_S=60):
         for number in range(4):
             paths.append(PATHS["missing"] + "-beside-%d" % number)
             shutil.copyfile(PATHS["file"], paths[-1])
@@ -643,7 +646,7 @@ def test_an_error_that_was_not_expected_ends_the_connection():
         pass
 
     for error in (LimitError("over"), TimeoutError("over"), OSError("over"), KeyboardInterrupt()):
-        with mock.patch.object(shared_context, "_make", side_effect=error):
+        with mock.patch.object(shared_context, "_make_sealed_context", side_effect=error):
             for _ in range(2):
                 try:
                     requests.get(URLS["valid"], verify=PATHS["file"])

@@ -60,7 +60,7 @@ def a_link_that_moves_while_it_is_loaded():
     """And moves back: at rest it leads to alice, or to the root's bundle."""
     place = folder("link")
     cert, bundle = os.path.join(place, "cert"), os.path.join(place, "bundle")
-    loading = shared_context._make
+    loading = shared_context._make_sealed_context
 
     def moving(*args):
         point(cert, CERTS["bob"])
@@ -75,7 +75,7 @@ def a_link_that_moves_while_it_is_loaded():
     for _ in range(5):
         point(cert, CERTS["alice"])
         point(bundle, PATHS["file"])
-        patched = mock.patch.object(shared_context, "_make", moving)
+        patched = mock.patch.object(shared_context, "_make_sealed_context", moving)
         with Ear(demanding) as ear, patched:
             ask(session("cured"), ear, verify=bundle, cert=cert)
         with Ear(demanding) as ear:
@@ -89,7 +89,7 @@ def a_bundle_that_changes_while_it_is_loaded():
     """By writing, by renaming, and back; then an authority stays removed."""
     place = folder("bundle")
     bundle = os.path.join(place, "bundle")
-    loading = shared_context._make
+    loading = shared_context._make_sealed_context
 
     def write(source):
         shutil.copyfile(source, bundle)
@@ -109,7 +109,7 @@ def a_bundle_that_changes_while_it_is_loaded():
                 change(PATHS["other"])
 
         context = server_context(SERVERS["root"])
-        patched = mock.patch.object(shared_context, "_make", changing)
+        patched = mock.patch.object(shared_context, "_make_sealed_context", changing)
         with Ear(context) as ear, patched:
             ask(session("cured"), ear, verify=bundle)
         with Ear(context) as ear:
@@ -478,7 +478,7 @@ def a_lock_that_a_dead_thread_holds():
 
 def a_thread_that_is_ended_while_it_waits():
     """By an exception from outside, which comes in the instant in which it gets the lock."""
-    loading, begun, gate = shared_context._make, threading.Event(), threading.Event()
+    loading, begun, gate = shared_context._make_sealed_context, threading.Event(), threading.Event()
 
     def slowly(*args):
         begun.set()
@@ -489,7 +489,7 @@ def a_thread_that_is_ended_while_it_waits():
         with contextlib.suppress(SystemExit):
             came.append(ask(session("cured"), ear, verify=PATHS["file"])[0])
 
-    came, waiting = [], mock.patch.multiple(shared_context, _make=slowly, WAITS_S=30)
+    came, waiting = [], mock.patch.multiple(shared_context, _make_sealed_context=slowly, WAITS_S=30)
     with Ear(server_context(SERVERS["root"])) as ear, waiting:
         first, ended, last = (threading.Thread(target=one) for _ in range(3))
         first.start()

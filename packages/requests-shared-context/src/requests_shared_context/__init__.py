@@ -92,7 +92,7 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def known(of_requests: str, of_urllib3: str) -> bool:
+def is_tested(of_requests: str, of_urllib3: str) -> bool:
     """Return whether the tests cover these two releases together.
 
     They cover what requests itself accepts, except urllib3 before 1.26 with a requests that needs a
@@ -106,9 +106,9 @@ def known(of_requests: str, of_urllib3: str) -> bool:
     return theirs < limit and (theirs >= (1, 26) or ours < (2, 32))
 
 
-def _unknown() -> str:
+def _reason_not_to_share() -> str:
     """Return why contexts cannot be shared here at all, or ""."""
-    if not known(*_versions):
+    if not is_tested(*_versions):
         return "requests {} with urllib3 {} was not tried".format(*_versions)
     if not hasattr(os, "register_at_fork") or not os.path.exists(_FILES):
         return f"this system has no {_FILES}, by which the file is loaded that was looked at"
@@ -121,7 +121,7 @@ _FILES = "/dev/fd" if sys.platform != "linux" else "/proc/thread-self/fd"
 
 
 #: Why nothing is shared here; empty if contexts are shared.
-UNKNOWN = _unknown()
+UNKNOWN = _reason_not_to_share()
 if UNKNOWN:
     warnings.warn(
         f"shared_context {__version__} shares nothing, and requests stays as it is: {UNKNOWN}. "
@@ -189,7 +189,9 @@ def preload(bundle: str | None = None) -> None:
         if _unusual():
             raise _OwnContext(_unusual())
         makers = _makers()
-        _lend(_Way(tuple(settings), path, (), _alpn(), _ciphers(), tuple(map(id, makers))), makers)
+        _lend(
+            _Recipe(tuple(settings), path, (), _alpn(), _ciphers(), tuple(map(id, makers))), makers
+        )
     except _OwnContext as error:
         raise RuntimeError(f"no SSLContext is shared here: {error}") from None
 
@@ -402,7 +404,7 @@ def _unusual() -> str:
 # ----------------------------------------------------------------------------------- the loan
 
 
-class _Way(NamedTuple):
+class _Recipe(NamedTuple):
     """The recipe of a context. Contexts of one recipe, and of the same files, are alike."""
 
     #: What urllib3 sets on each context, in its order.
@@ -454,13 +456,15 @@ class _Loan:
 
     _connection: Any
     _steps: list[tuple[Any, ...]]
-    _context: Any  # in the end: a lent one, whose recipe is _way, or the connection's own
-    _way: _Way | None
+    _context: Any  # in the end: a lent one, whose recipe is _recipe, or the connection's own
+    _recipe: _Recipe | None
     _doubt: OSError | None  # what ended a load and is no fault of its files, since these loaded now
 
     def __init__(self, connection: Any) -> None:
         # Past __setattr__, since that is one of urllib3's steps.
-        vars(self).update(_connection=connection, _steps=[], _context=None, _way=None, _doubt=None)
+        vars(self).update(
+            _connection=connection, _steps=[], _context=None, _recipe=None, _doubt=None
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._step("__setattr__", name, value)
@@ -493,9 +497,9 @@ class _Loan:
         if self._context is None:
             if step[0].startswith("load_"):
                 self._borrow()
-        elif self._way is None:
+        elif self._recipe is None:
             _do(self._context, step)
-        elif step not in self._way.steps:
+        elif step not in self._recipe.steps:
             self._make_own("its context was set up in another way")
 
     def _decided(self) -> Any:
@@ -504,9 +508,9 @@ class _Loan:
             raise self._doubt
         if self._context is None:
             self._borrow()
-        if self._way and self._steps != self._way.steps:
+        if self._recipe and self._steps != self._recipe.steps:
             self._make_own("its context was set up in another way")
-        if self._way:
+        if self._recipe:
             _count("shared")
         return self._context
 
@@ -517,7 +521,7 @@ class _Loan:
             if reason:
                 raise _OwnContext(reason)
             cert, makers = self._connection.cert_file, _makers()
-            recipe = _Way(
+            recipe = _Recipe(
                 tuple(step[1:] for step in self._steps if step[0] == "__setattr__"),
                 next((step[1] for step in self._steps if step[0] == "load_verify_locations"), None),
                 (cert, self._connection.key_file) if cert else (),
@@ -527,7 +531,7 @@ class _Loan:
             )
             if self._steps != recipe.steps[: len(self._steps)]:
                 raise _OwnContext("its context was set up in another way")
-            vars(self).update(_context=_lend(recipe, makers), _way=recipe)
+            vars(self).update(_context=_lend(recipe, makers), _recipe=recipe)
         except _OwnContext as refusal:
             self._make_own(str(refusal))
         except OSError as error:
@@ -541,7 +545,7 @@ class _Loan:
     def _make_own(self, reason: str) -> None:
         """Make a context of the connection's own, by all steps so far."""
         _count(f"own:{reason}")
-        vars(self).update(_context=_fresh(self._steps, self._connection), _way=None)
+        vars(self).update(_context=_fresh(self._steps, self._connection), _recipe=None)
         for step in self._steps:
             _do(self._context, step)
 
@@ -605,7 +609,7 @@ class _Slot:
         self.lent = lent  # the fingerprints of its files, the context, and its settings
 
 
-_slots: dict[_Way, _Slot] = {}  # the least recently used first
+_slots: dict[_Recipe, _Slot] = {}  # the least recently used first
 _guard = _RLock()  # of _slots and _counts; nothing is waited for while it is held
 _counts: Counter[str] = Counter()
 
@@ -615,7 +619,7 @@ def _count(name: str) -> None:
         _counts[name] += 1
 
 
-def _lend(recipe: _Way, makers: list[Any]) -> Any:
+def _lend(recipe: _Recipe, makers: list[Any]) -> Any:
     """Return the context of a recipe for the files that are there now, made if there is none.
 
     Raises _OwnContext, or OSError when a file cannot be loaded.
@@ -642,7 +646,7 @@ def _lend(recipe: _Way, makers: list[Any]) -> Any:
         fingerprints = _fingerprints(recipe, texts)
         context = _fitting(slot, fingerprints)
         if not context:
-            context = _make(recipe, texts, slot.makers)
+            context = _make_sealed_context(recipe, texts, slot.makers)
             reason = _unusual()  # since the connection was looked at
             if reason or recipe.made_by != tuple(map(id, _makers())):
                 raise _OwnContext(reason or "what makes contexts changes meanwhile")
@@ -664,7 +668,7 @@ def _fitting(slot: _Slot, fingerprints: list[bytes]) -> Any:
     return None
 
 
-def _fingerprints(recipe: _Way, texts: Sequence[bytes]) -> list[bytes]:
+def _fingerprints(recipe: _Recipe, texts: Sequence[bytes]) -> list[bytes]:
     """Return what is kept of files to compare with later: of a client's, the digest alone."""
     bundles = 1 if recipe.bundle else 0
     digests = [hashlib.sha256(text).digest() for text in texts[bundles:]]
@@ -680,7 +684,7 @@ def _settings_of(context: Any) -> tuple[Any, ...]:
     return (*(getattr(context, name, None) for name in names), context.cert_store_stats())
 
 
-def _read(recipe: _Way) -> list[bytes]:
+def _read(recipe: _Recipe) -> list[bytes]:
     """Return what the files of a recipe hold.
 
     They are read each time: a process that may no longer read one must not use what was read
@@ -746,7 +750,7 @@ def _memory() -> Callable[[], int] | None:
 _in_memory = _memory()
 
 
-def _make(recipe: _Way, texts: Sequence[bytes], makers: Sequence[Any]) -> Any:
+def _make_sealed_context(recipe: _Recipe, texts: Sequence[bytes], makers: Sequence[Any]) -> Any:
     """Return a new context, loaded and sealed."""
     # By the function that was checked, whatever is in its place for a moment.
     factory = makers[[(owner, name) for owner, name, _ in _CODE].index(_MAKES)]
