@@ -124,7 +124,7 @@ def _each_handshake(_stack: str) -> Outcome:
 
 
 def _unpatched(_stack: str) -> Outcome:
-    verdict, _ = patients.measured_of(patients.every()["geventhttpclient"])
+    verdict, _ = patients.measured_of(patients.all_patients()["geventhttpclient"])
     return verdict == analysis.SERIAL, f"over HTTPS it is {verdict}"
 
 

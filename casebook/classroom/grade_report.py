@@ -2,13 +2,32 @@
 
 import textwrap
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from casebook.classroom.room import NOT_STOPPED
 
 #: The most that a report quotes of a submission, in characters.
 SAID = 1000
+
+
+#: For the {n} of a task's title, where the number is not drawn.
+ANOTHER = "another number of"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What points are given for.
+
+    title: with {n} for a number that is drawn at random. points: the most that there are.
+    """
+
+    title: str
+    points: int
+
+    def of(self, n: int | str) -> "Task":
+        """Return the task with this number in its title."""
+        return replace(self, title=self.title.format(n=n))
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def test_a_patient_is_judged_by_what_its_requests_did(monkeypatch, said, measure
     }  # fmt: skip
     monkeypatch.setattr(patients, "examine", lambda patient: report)
     monkeypatch.setattr(patients, "measured_of", lambda patient: (measured, 10))
-    row = patients._measure_row(next(iter(patients.every().values())))
+    row = patients._measure_row(next(iter(patients.all_patients().values())))
     assert (row["doctor"], row["measured"], row["wrong"]) == (doctor, measured, wrong)
     # The session's own, the first connection's, and nine times what a later one loads.
     assert (row["loads_doctor"], row["loads_measured"]) == (5 + 1 + 9 * 3, 10)

@@ -143,7 +143,7 @@ WRONG = {
     ),
     "it waits in the order asked, and tells the grader another": (
         [(LOOP, TELLS)],
-        "10 books, the slow one",
+        "10 books: nobody waits",
         "0 of 9 were taken before it",
     ),
     "it takes what did not come": (

@@ -67,7 +67,7 @@ def running_in(name: str, *command, **variables):
 @functools.cache
 def examined(name: str) -> dict:
     """The doctor's report of a patient."""
-    patient = patients.every()[name]
+    patient = patients.all_patients()[name]
     environment(patient.stack)
     return patients.examine(patient)
 
@@ -700,12 +700,12 @@ def test_what_a_measurement_leaves_undecided_is_measured_with_a_longer_delay(mon
     environment("stage-1-today")
     undecided = runs.measure("stage-1-today", n=patients.PAGES, client="grequests")
     assert set(undecided["verdict"]) == {"between"}
-    assert patients.measured_of(patients.every()["stage-1-today"])[0] == "concurrent"
+    assert patients.measured_of(patients.all_patients()["stage-1-today"])[0] == "concurrent"
 
 
 def test_a_preloaded_cure_is_measured_by_a_counter_that_was_there_before_it():
     environment("preloaded-today")
-    assert patients.measured_of(patients.every()["preloaded-today"]) == ("concurrent", 0)
+    assert patients.measured_of(patients.all_patients()["preloaded-today"]) == ("concurrent", 0)
 
 
 @pytest.mark.nightly

@@ -110,7 +110,7 @@ def is_spared(name: str, by_day: tuple[str, ...]) -> bool:
     return name not in by_day and is_quick and not environments.is_another_machine()
 
 
-def every() -> dict[str, Patient]:
+def all_patients() -> dict[str, Patient]:
     """Return all patients by name: every stack of the chapters, then OTHERS."""
     own_stacks = {patient.stack for patient in OTHERS} - {"stage-1-today"} | {"libraries-today"}
     of_chapters = [
@@ -125,13 +125,13 @@ def every() -> dict[str, Patient]:
 def table(names: list[str] | None = None) -> pd.DataFrame:
     """Show what the doctor says of each patient, beside what is measured: one row each.
 
-    names: of `every`; None: all that this machine can run. Columns: patient, stack, doctor and
-    measured (serial, concurrent, no event loop; or "cannot tell" and "fails"), wrong ("miss",
+    names: of `all_patients`; None: all that this machine can run. Columns: patient, stack, doctor
+    and measured (serial, concurrent, no event loop; or "cannot tell" and "fails"), wrong ("miss",
     "false alarm" or ""), loads_doctor and loads_measured (of certificates, by ten connections;
     None if nobody counts), exit_status, why (if the doctor could not tell), report (as doctor.py
     --json has it). Raises UsageError for an unknown name.
     """
-    patients = every()
+    patients = all_patients()
     chosen = [patients[name] for name in check_choices("names", "the patient", names, patients)]
     rows = [_row(patient) for patient in chosen if can_run(stacks.get(patient.stack))]
     return pd.DataFrame(rows, columns=COLUMNS)

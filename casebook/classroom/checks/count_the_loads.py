@@ -13,7 +13,7 @@ from typing import Any
 
 from casebook import words
 from casebook.classroom import opens, prediction, room
-from casebook.classroom.grade_report import Report, machine_note, picked
+from casebook.classroom.grade_report import ANOTHER, Report, Task, machine_note, picked
 from casebook.classroom.grader_runs import GraderRuns
 from casebook.classroom.witness import PATIENCE_S, World
 
@@ -26,6 +26,15 @@ THREADS, DELAY_S = 30, 0.2
 NOUNS = ("threads", "requests", "connections", "loads")
 #: The two ways in which threads are told what to trust.
 TRUE, PATH = "verify=True", "verify= a path"
+
+#: What threads are graded by.
+_ONE_LOAD = {
+    TRUE: Task(f"{{n}} threads load once ({TRUE})", 4),
+    PATH: Task(f"{{n}} threads load once ({PATH})", 3),
+}
+_AT_ONCE = Task("and are under way at once", 2)
+#: What each of the twelve questions is worth.
+_POINTS = 1
 
 #: The twelve questions, in the order in which one process is asked them.
 QUESTIONS = (
@@ -150,9 +159,9 @@ def _grade_loads(world: World, file: Path, report: Report) -> dict[str, str]:
     """
     threads = 11 + secrets.randbelow(14)
     shared = {}
-    for count, points, manner, options in (
-        (THREADS, 4, TRUE, {}),
-        (threads, 3, PATH, {"verify": str(world.bundle)}),
+    for count, manner, options in (
+        (THREADS, TRUE, {}),
+        (threads, PATH, {"verify": str(world.bundle)}),
     ):
         outcome, good, loads, counts = _fetch(world, file, "get", "at once", count, **options)
         report.stopped = report.stopped or outcome.stopped
@@ -175,11 +184,12 @@ def _grade_loads(world: World, file: Path, report: Report) -> dict[str, str]:
             hint = "Nothing was loaded: then what were the certificates checked against?"
         if 0 <= loads < count:
             shared[manner] = message
-        report.add(f"{count} threads load once ({manner})", loads == 1, points, message, hint)
+        task = _ONE_LOAD[manner].of(count)
+        report.add(task.title, loads == 1, task.points, message, hint)
         if manner == TRUE:
             at_a_time = _count_in_words(counts.peak_in_flight, "requests")
             report.add(
-                "and are under way at once", loads >= 0 and counts.peak_in_flight > 1, 2,
+                _AT_ONCE.title, loads >= 0 and counts.peak_in_flight > 1, _AT_ONCE.points,
                 f"with the server at a time: {at_a_time}",
                 "Hold the lock while you load, not while you fetch.",
             )  # fmt: skip
@@ -250,7 +260,7 @@ def _grade_questions(world: World, file: Path, report: Report, shared: dict[str,
         if not (counts or wrong):
             hint, reason = reason, ""  # once
         right = "yes" if counts else "as requests does; it does not count yet"
-        report.add(question, counts and not wrong, 1, wrong or right, hint)
+        report.add(question, counts and not wrong, _POINTS, wrong or right, hint)
 
 
 def _find_fault(world: World, kind: str, expected: str, request: dict, answer: dict) -> str:
@@ -272,13 +282,9 @@ def _find_fault(world: World, kind: str, expected: str, request: dict, answer: d
 
 
 def _leave_get(report: Report) -> None:
-    for label, total in (
-        (f"{THREADS} threads load once ({TRUE})", 4),
-        ("and are under way at once", 2),
-        (f"another number of threads loads once ({PATH})", 3),
-        *((question, 1) for question in QUESTIONS),
-    ):
-        report.leave(label, total, STACK)
+    of_threads = (_ONE_LOAD[TRUE].of(THREADS), _AT_ONCE, _ONE_LOAD[PATH].of(ANOTHER))
+    for task in (*of_threads, *(Task(question, _POINTS) for question in QUESTIONS)):
+        report.leave(task.title, task.points, STACK)
 
 
 def _grade_explanation(

@@ -9,7 +9,7 @@ from typing import Any
 from casebook import places
 from casebook.cases.fetching import analysis
 from casebook.classroom import prediction, room
-from casebook.classroom.grade_report import Report, machine_note, picked
+from casebook.classroom.grade_report import ANOTHER, Report, Task, machine_note, picked
 from casebook.classroom.grader_runs import GraderRuns
 from casebook.classroom.witness import PATIENCE_S, World
 from casebook.errors import RunFailed
@@ -33,6 +33,10 @@ QUICK = (3, 0.05)
 _SHOWING = ("right", "stranger", "expired")
 #: The verdict on a run in which a page is missing.
 NO_TIMING = "no timing"
+#: What a mend is graded by.
+_REFUSES = Task("a stranger's certificate is still refused", 2)
+_AT_ONCE = Task("mended: {n} pages at once", 2)
+_INSTALLED = Task("nothing is uninstalled", 1)
 #: What `verdict` is shown of a run.
 _SHOWN = ("n", "delay_s", "wall_s", "peak_in_flight", "statuses")
 
@@ -310,14 +314,14 @@ def _grade_mend(world: World, file: Path, report: Report) -> None:
     verifies = not wrong
     installed = "value" in context_answer
     report.add(
-        "a stranger's certificate is still refused", verifies and "error" not in mend_answer, 2,
+        _REFUSES.title, verifies and "error" not in mend_answer, _REFUSES.points,
         mend_answer.get("error") or wrong or "refused",
         "A cure may not turn verification off: then anybody can answer.",
     )  # fmt: skip
     for run, _ in results:
         report.add(
-            f"mended: {run['n']} pages at once",
-            verdict_on(run) == analysis.CONCURRENT and verifies and installed, 2,
+            _AT_ONCE.of(run["n"]).title,
+            verdict_on(run) == analysis.CONCURRENT and verifies and installed, _AT_ONCE.points,
             f"{verdict_on(run)}: the server had at most {run['peak_in_flight']} in hand, of "
             f"{run['requests']} requests",
             "Chapter 7 has four places where one can cut."
@@ -325,7 +329,7 @@ def _grade_mend(world: World, file: Path, report: Report) -> None:
             else "It counts if certificates are verified and nothing is uninstalled.",
         )  # fmt: skip
     report.add(
-        "nothing is uninstalled", installed and "error" not in mend_answer, 1,
+        _INSTALLED.title, installed and "error" not in mend_answer, _INSTALLED.points,
         "pyOpenSSL can be imported" if installed else str(context_answer.get("error")),
         "Others in the program need the package: mailer and metrics do.",
     )  # fmt: skip
@@ -349,13 +353,8 @@ def _find_fault(kinds: list[str], fetch_answer: dict[str, Any]) -> str:
 
 
 def _leave_mend(report: Report) -> None:
-    for label, total in (
-        ("a stranger's certificate is still refused", 2),
-        ("mended: 10 pages at once", 2),
-        ("mended: another number of pages at once", 2),
-        ("nothing is uninstalled", 1),
-    ):
-        report.leave(label, total, STACK)
+    for task in (_REFUSES, _AT_ONCE.of(10), _AT_ONCE.of(ANOTHER), _INSTALLED):
+        report.leave(task.title, task.points, STACK)
 
 
 def _grade_explanation(

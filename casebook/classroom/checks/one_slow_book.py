@@ -13,7 +13,7 @@ from typing import Any
 
 from casebook.cases.bookstore import readers, stock, store, visiting
 from casebook.classroom import prediction, room
-from casebook.classroom.grade_report import Report, machine_note, picked
+from casebook.classroom.grade_report import ANOTHER, Report, Task, machine_note, picked
 from casebook.classroom.grader_runs import GraderRuns
 
 LAB = "one-slow-book"
@@ -21,6 +21,9 @@ STACK = "h2-today"
 NAMES = ("PREDICTION", "BECAUSE")
 #: What a shelf needs: its client's, and its store's.
 STACKS = (STACK, store.ENGINES["twisted"][0])
+#: What a loop is graded by.
+_COMPLETE = Task("{n} books: all come, as they are, once each", 2)
+_NOBODY_WAITS = Task("{n} books: nobody waits for the slow one", 2)
 #: How often five shelves are drawn for a machine file.
 DRAWN = 4
 #: How long a slow book takes, in seconds, and how often a shelf is measured until the machine did
@@ -241,14 +244,13 @@ def _grade_loop(file: Path, report: Report) -> None:
         right = keeper.right(outcome)
         complete = sorted(right) == sorted(ids) and requests == n and "error" not in answer
         report.add(
-            f"{n} books: all come, as they are, once each", complete, 2,
+            _COMPLETE.of(n).title, complete, _COMPLETE.points,
             answer.get("error") or f"{len(set(right))} of {n} came right, of {requests} requests",
             "Ask the store for every book once, and take each when it has come, the slow one too.",
         )  # fmt: skip
         report.add(
-            f"{n} books, the slow one at {place}: nobody waits for it",
-            complete and keeper.ahead == n - 1, 2,
-            f"{keeper.ahead} of {n - 1} were taken before it",
+            _NOBODY_WAITS.of(n).title, complete and keeper.ahead == n - 1, _NOBODY_WAITS.points,
+            f"slow at {place}: {keeper.ahead} of {n - 1} were taken before it",
             "Your loop waits for one answer. Which of connection's functions waits for any?",
         )  # fmt: skip
 
@@ -269,9 +271,9 @@ def _is_same(book: dict[str, Any] | None, body: str) -> bool:
 
 
 def _leave_loop(report: Report) -> None:
-    for n in ("10", "some more"):
-        report.leave(f"{n} books: all come, as they are, once each", 2, STACK)
-        report.leave(f"{n} books: nobody waits for the slow one", 2, STACK)
+    for n in (10, ANOTHER):
+        for task in (_COMPLETE.of(n), _NOBODY_WAITS.of(n)):
+            report.leave(task.title, task.points, STACK)
 
 
 def _grade_explanation(choice: Any, rows: dict[str, Held], report: Report) -> None:
