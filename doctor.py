@@ -506,6 +506,11 @@ def processes_of_ps():
 # --------------------------------------------------------------------------- the server of its own
 
 
+#: What the server may be told to end with itself: a process group, or a program with what it has
+#: started (`Offspring`). The word goes before the number of the process.
+ENDS_GROUP, ENDS_PROGRAM = "group", "program"
+
+
 def start_server():
     """Start the server in a process of its own; return it, and its address.
 
@@ -538,10 +543,19 @@ def require_listening(address):
     return address
 
 
+def end_with_server(server, kind, pid):
+    """Have the server end this process, too, should the present one be killed.
+
+    kind: ENDS_GROUP or ENDS_PROGRAM.
+    """
+    server.stdin.write(("%s %d\n" % (kind, pid)).encode("ascii"))
+    server.stdin.flush()
+
+
 def stop_server(server):
     """End the server of one's own, if it has not ended by itself."""
     try:
-        server.communicate(b"0\n")  # no group is left to be ended
+        server.communicate(b"\n")  # nothing else is left to be ended
     except EnvironmentError:  # what could not be written to it before is tried again, in vain
         server.kill()
         server.wait()
@@ -550,9 +564,8 @@ def stop_server(server):
 def serve():
     """Run a TLS server and a plain one, until standard input ends: then everything of it is gone.
 
-    Says {"https": port, "http": port, "ca": path} on standard output. A number on a line of
-    standard input is the process group of the examined program, which goes with it; a negative
-    one is the program's own process, which goes with what it has started (`Offspring`).
+    Says {"https": port, "http": port, "ca": path} on standard output. The last line of standard
+    input says what ends with it, as `end_with_server` writes it; an empty line: nothing.
     """
     import shutil
     import socket
@@ -588,8 +601,9 @@ def serve():
         print(json.dumps(address))
         sys.stdout.flush()
         for line in iter(sys.stdin.readline, ""):
-            group = int(line)
-            offspring = Offspring(-group) if group < 0 else None
+            kind, _, pid = line.strip().partition(" ")
+            group = int(pid) if kind == ENDS_GROUP else None
+            offspring = Offspring(int(pid)) if kind == ENDS_PROGRAM else None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if offspring is not None:
@@ -6738,8 +6752,7 @@ def examine_apart(options):
         with open(path, "w") as file:
             file.write(json.dumps(dict(options, server=address, phase="start")) + "\n")
         program = spawn_self("--child-examine", path)
-        server.stdin.write(("%d\n" % program.pid).encode())  # should this process be killed
-        server.stdin.flush()
+        end_with_server(server, ENDS_GROUP, program.pid)
         limit = clock() + patience + 1
         while clock() < limit and program.poll() is None and server.poll() is None:
             time.sleep(0.02)
@@ -7407,8 +7420,7 @@ def run_apart(options):
             file.write(json.dumps(dict(options, server=address, events=events, children=children)))
         environ = dict(os.environ)
         program = spawn_self("--child-run", path, environ=environ, stdout=2)
-        server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
-        server.stdin.flush()
+        end_with_server(server, ENDS_PROGRAM, program.pid)
         offspring = Offspring(program.pid)
         reason, number = wait_for(program, options["patience"], signals, offspring)
         restore_signals(handlers)

@@ -34,7 +34,14 @@ from .importing import TooLongError, end_after, import_program, trouble_of
 from .judging import judge
 from .left_behind import is_installed, loaded, openssl, provides
 from .loads import Watch, certificates_of_a_load, check_loads, cost_of_a_load
-from .own_server import Server, require_listening, start_server, stop_server
+from .own_server import (
+    ENDS_GROUP,
+    Server,
+    end_with_server,
+    require_listening,
+    start_server,
+    stop_server,
+)
 from .processes import end_group, spawn_self
 from .report import text_of
 from .which_http import check_http
@@ -90,8 +97,7 @@ def examine_apart(options):
         with open(path, "w") as file:
             file.write(json.dumps(dict(options, server=address, phase="start")) + "\n")
         program = spawn_self("--child-examine", path)
-        server.stdin.write(("%d\n" % program.pid).encode())  # should this process be killed
-        server.stdin.flush()
+        end_with_server(server, ENDS_GROUP, program.pid)
         limit = clock() + patience + 1
         while clock() < limit and program.poll() is None and server.poll() is None:
             time.sleep(0.02)

@@ -13,6 +13,10 @@ from .left_behind import own_context
 from .processes import Offspring, end_group, spawn_self
 from .wording import describe
 
+#: What the server may be told to end with itself: a process group, or a program with what it has
+#: started (`Offspring`). The word goes before the number of the process.
+ENDS_GROUP, ENDS_PROGRAM = "group", "program"
+
 
 def start_server():
     """Start the server in a process of its own; return it, and its address.
@@ -46,10 +50,19 @@ def require_listening(address):
     return address
 
 
+def end_with_server(server, kind, pid):
+    """Have the server end this process, too, should the present one be killed.
+
+    kind: ENDS_GROUP or ENDS_PROGRAM.
+    """
+    server.stdin.write(("%s %d\n" % (kind, pid)).encode("ascii"))
+    server.stdin.flush()
+
+
 def stop_server(server):
     """End the server of one's own, if it has not ended by itself."""
     try:
-        server.communicate(b"0\n")  # no group is left to be ended
+        server.communicate(b"\n")  # nothing else is left to be ended
     except EnvironmentError:  # what could not be written to it before is tried again, in vain
         server.kill()
         server.wait()
@@ -58,9 +71,8 @@ def stop_server(server):
 def serve():
     """Run a TLS server and a plain one, until standard input ends: then everything of it is gone.
 
-    Says {"https": port, "http": port, "ca": path} on standard output. A number on a line of
-    standard input is the process group of the examined program, which goes with it; a negative
-    one is the program's own process, which goes with what it has started (`Offspring`).
+    Says {"https": port, "http": port, "ca": path} on standard output. The last line of standard
+    input says what ends with it, as `end_with_server` writes it; an empty line: nothing.
     """
     import shutil
     import socket
@@ -96,8 +108,9 @@ def serve():
         print(json.dumps(address))
         sys.stdout.flush()
         for line in iter(sys.stdin.readline, ""):
-            group = int(line)
-            offspring = Offspring(-group) if group < 0 else None
+            kind, _, pid = line.strip().partition(" ")
+            group = int(pid) if kind == ENDS_GROUP else None
+            offspring = Offspring(int(pid)) if kind == ENDS_PROGRAM else None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if offspring is not None:

@@ -13,7 +13,7 @@ from .basis import OWN_FILE, PY2, REPEATED, DoctorError, clock
 from .examination import Examination, examine_end
 from .left_behind import is_library
 from .own_calls import command_without_secrets
-from .own_server import start_server, stop_server
+from .own_server import ENDS_PROGRAM, end_with_server, start_server, stop_server
 from .probes import Probes
 from .processes import (
     ENDS_WITHIN_S,
@@ -82,8 +82,7 @@ def run_apart(options):
             file.write(json.dumps(dict(options, server=address, events=events, children=children)))
         environ = dict(os.environ)
         program = spawn_self("--child-run", path, environ=environ, stdout=2)
-        server.stdin.write(("-%d\n" % program.pid).encode())  # should this process be killed
-        server.stdin.flush()
+        end_with_server(server, ENDS_PROGRAM, program.pid)
         offspring = Offspring(program.pid)
         reason, number = wait_for(program, options["patience"], signals, offspring)
         restore_signals(handlers)
