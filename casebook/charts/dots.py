@@ -1,7 +1,9 @@
 """Any quantity, run by run: a row for each part, every run a dot, the median in numbers.
 
-The numbers stand beside what they are of. A row has its name, so that a colour says only what part
-it plays (colours.ROLES): slow, fast, or grey for neither.
+A number stands beside what it is of: its row's dots, as long as these lie together. Where they are
+apart, all numbers form a column, "median", so that none is taken for that of the dot beside it. A
+row has its name, so that a colour says only what part it plays (colours.ROLES): slow, fast, or grey
+for neither.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,6 +32,10 @@ _FANNED_ROW, _MANY = 48, 8
 _GOLDEN = 0.618034
 #: Places are given as a share of the width, and as a row.
 _ROWS = ("axes fraction", "data")
+#: From this many points between a median and the last dot of its row, the two are apart.
+_APART = 6
+#: What stands above a column of numbers.
+_MEDIAN = "median"
 #: In points: from a line of dots up to the lower and to the upper end of the row's name, and from
 #: the last dot to the number of its median.
 _NAME, _BESIDE = (8, 21), 10
@@ -38,6 +44,16 @@ MARKERS = {
     "o": '<circle cx="13" cy="8" r="5"/>',
     "D": '<path d="M13 2L19 8L13 14L7 8Z"/>',
     "^": '<path d="M13 2L19 13L7 13Z"/>',
+}
+#: The marks of the sources in a key, and what they mean; needed if any is not measured here.
+_RING = '<circle cx="13" cy="8" r="4.6" style="fill:none;stroke:currentColor;stroke-width:1.2"/>'
+_SOURCES = {
+    words.LIVE: (MARKERS["o"], "measured for this page"),
+    words.REFERENCE: (
+        f'{_RING}<path d="M13 3.4a4.6 4.6 0 0 0 0 9.2z"/>',
+        "reference: recorded on another machine",
+    ),
+    words.PUBLISHED: (_RING, "published"),
 }
 
 
@@ -62,7 +78,7 @@ def dots(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     frame: runs (value, the columns of `by`; and, if they are known, stack, client, source,
     measured_at, colour). value: a numeric column, or up to three of the same unit that share a row,
     such as the client's CPU and the server's; or {column: its name}. Reference rows are
-    half-filled, published ones hollow, each in a row of its own that says so.
+    half-filled, published ones hollow, each in a row of its own that says so, with a key.
 
     axis: the axis label, in place of the quantity's name. order: "value" for the smallest median
     first, or the values of `by` in their order; by default as the rows come. limits: {label:
@@ -77,6 +93,7 @@ def dots(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
         raise UsageError(f"a row takes 1 to {len(MARKERS)} values, not {len(quantities)}")
     values = [quantity.column for quantity in quantities]
     data = series.chart_data(frame, *as_list(by), *values)
+    is_of_clients = not {"stack", "client"}.isdisjoint(frame)
     frame = series.usable(frame, *values)
     is_of_time = not {"wall_s", "effective_concurrency"}.isdisjoint(values)
     parts = series.in_rows(frame, by, roles, is_of_time)
@@ -91,6 +108,7 @@ def dots(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
     )
     shapes = zip(MARKERS.values(), quantities, strict=False)
     key = [(key_mark(shape, "ink"), quantity.name) for shape, quantity in shapes]
+    key = (key if len(key) > 1 else []) + _key_of_sources({part.source for part in parts})
     marks_text = "Each dot is one run, the upright stroke their median"
     return page.chart(
         name,
@@ -107,12 +125,23 @@ def dots(  # noqa: PLR0913 - a chapter's call, each keyword about the picture
             finding=finding or " ".join(findings),
             clause="The scale is logarithmic." * log,
             reading=series.reading(marks_text, parts, series.colour_key(parts)),
-            source=origin(frame),
+            source=origin(frame if is_of_clients else frame.drop(columns="client")),
         ),
         data=data,
         alts=[f"{title}. {finding or ' '.join(alts)}"],
-        key=key if len(key) > 1 else (),
+        key=key,
     )
+
+
+def _key_of_sources(sources: set[str]) -> list[tuple[str, str]]:
+    """Return a key to the marks of sources; nothing if all was measured here."""
+    if not sources & {words.REFERENCE, words.PUBLISHED}:
+        return []
+    return [
+        (key_mark(shape, "ink"), meaning)
+        for source, (shape, meaning) in _SOURCES.items()
+        if source in sources
+    ]
 
 
 def _sort_parts(parts: list[Part], by, value: str, order) -> list[Part]:
@@ -165,6 +194,16 @@ def drawing(
         _set_scale(axes, [*numbers, *limits.values()], log)
         widest = max(page.width_of(figure, text) for texts in labels for text in texts.values())
         page.place(axes, 6, 34, _BESIDE + 6 + widest, top)
+        in_column = _are_apart(axes, parts, list(labels[0]))
+        if in_column:
+            widest = max(widest, page.width_of(figure, _MEDIAN))
+            page.place(axes, 6, 34, _BESIDE + 6 + widest, top)
+            level = _free_line(axes, limits)
+            top = 9 + 13 * max(len(limits), level + 1)
+            figure.set_figheight((top + height * len(parts) + 34) / 72)
+            page.place(axes, 6, 34, _BESIDE + 6 + widest, top)
+            shift = _BESIDE, 3 + 13 * level
+            write(axes, _MEDIAN, (1, 1), shift, "faint", va="bottom")
         axes.set_ylim(len(parts) - 0.5, -0.72)
         axes.set_yticks([])
         line = _LINE / height
@@ -174,9 +213,30 @@ def drawing(
         for i, (first, part, texts) in enumerate(zip(firsts, parts, labels, strict=True)):
             described = names if i == 0 and len(names) > 1 else [""] * len(names)
             numbered = {c: (texts[c], name) for c, name in zip(texts, described, strict=True)}
-            _draw_row(axes, first, part, numbered, line)
+            _draw_row(axes, first, part, numbered, line, in_column)
         axes.set_xlabel(axis, fontsize=page.TEXT)
     return figure
+
+
+def _are_apart(axes: Axes, parts: Sequence[Part], columns: Sequence[str]) -> bool:
+    """Return whether the last dot of any row is apart from its median."""
+    ends = [
+        axes.transData.transform([(runs.median(), 0), (runs.max(), 0)])[:, 0]
+        for part in parts
+        for runs in (part.rows[column] for column in columns)
+    ]
+    return any(last - middle >= _APART for middle, last in ends)
+
+
+def _free_line(axes: Axes, limits: Mapping[str, float]) -> int:
+    """Return the lowest line above the axes on which no label of a limit reaches their end."""
+    free = 0
+    for line, (text, level) in enumerate(reversed([*limits.items()])):
+        start = axes.transData.transform((level, 0))[0]
+        if start + page.width_of(axes.figure, text) < axes.get_window_extent().x1 + _BESIDE / 2:
+            return free
+        free = line + 1
+    return free
 
 
 def _set_scale(axes: Axes, values: Sequence[float], log: bool) -> None:
@@ -213,19 +273,25 @@ def _draw_limits(axes: Axes, limits: Mapping[str, float], named: Mapping[float, 
 
 
 def _draw_row(
-    axes: Axes, first: float, part: Part, texts: Mapping[str, tuple[str, str]], line: float
+    axes: Axes,
+    first: float,
+    part: Part,
+    texts: Mapping[str, tuple[str, str]],
+    line: float,
+    in_column: bool,
 ) -> None:
     """Draw a row's name, and under it a line of dots for each column of `texts`.
 
     first: the place of the first line; the others follow `line` rows apart. texts: the number of
-    a column, and what is said behind it, "" for nothing.
+    a column, and its name, "" for none. in_column: whether the numbers stand at the right edge, and
+    not behind the last dots.
     """
     ground = {"facecolor": sentinel("ground"), "edgecolor": "none", "pad": 0.5}
     write(axes, part.label, (0, first), (0, _NAME[0]), coords=_ROWS, va="bottom", bbox=ground)
     is_log = axes.get_xscale() == "log"
     faint = is_log or len(part.rows) > 2 * _MANY
     colour, width = ("grid", 0.9) if faint else (part.colour, 1.8)
-    right = page.size_of(axes)[0] - 2
+    right = axes.get_window_extent().x1 if in_column else page.size_of(axes)[0] - 2
     for i, (marker, (column, (end, name))) in enumerate(zip(MARKERS, texts.items(), strict=False)):
         y, runs = first + line * i, part.rows[column]
         # A length from the edge of a logarithmic scale would say nothing: there the line is whole.
@@ -233,8 +299,12 @@ def _draw_row(
         axes.plot(stem, [y, y], color=sentinel(colour), linewidth=width)
         _draw_dots(axes, y, part, runs, marker)
         style: dict = {"coords": "data", "va": "center", "bbox": ground}
-        write(axes, end, (runs.max(), y), (_BESIDE, 0), **style)
-        beyond = _BESIDE + page.width_of(axes.figure, f"{end} ") + 2
+        beyond: float = _BESIDE
+        if in_column:
+            write(axes, end, (1, y), (_BESIDE, 0), **style | {"coords": _ROWS})
+        else:
+            write(axes, end, (runs.max(), y), (_BESIDE, 0), **style)
+            beyond += page.width_of(axes.figure, f"{end} ") + 2
         end_x = axes.transData.transform((runs.max(), y))[0] + beyond
         if name and end_x + page.width_of(axes.figure, name) <= right:
             write(axes, name, (runs.max(), y), (beyond, 0), "faint", **style)
@@ -250,8 +320,9 @@ def _draw_dots(axes: Axes, row: float, part: Part, runs: pd.Series, marker: str)
         part.colour,
         source=part.source,
         marker=marker,
-        markersize=(3.2 if many else 6) - (marker == "D"),
-        markeredgewidth=0.3 if many else 1.2,
+        # A small mark must be full enough to show that half of it is not.
+        markersize=((3.2 if part.source == words.LIVE else 5) if many else 6) - (marker == "D"),
+        markeredgewidth=(0.3 if part.source == words.LIVE else 0.8) if many else 1.2,
         alpha=0.6 if many else 1,
     )
     if len(runs) > 1:

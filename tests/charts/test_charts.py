@@ -843,6 +843,19 @@ def test_dots_of_other_machines_have_rows_of_their_own():
     for label in ("requests", "requests, reference", "requests, published"):
         assert f">{label}<" in chart.html
     assert "half-filled: recorded on another machine; hollow: published" in chart.caption
+    key = re.findall(r"<li>.*?<span>(.*?)</span></li>", chart.html)
+    assert [text.partition(":")[0] for text in key] == ["measured for this page", "reference",
+                                                        "published"]  # fmt: skip
+    assert 'class="cb-key"' not in charts.dots(visits(), "user_s", "client", title="One").html
+
+
+def test_a_median_stands_beside_its_dots_or_in_a_column_where_these_are_apart():
+    def texts(*walls_s: float) -> list[str]:
+        frame = pd.DataFrame({"stack": "stage-1-today", "wall_s": walls_s})
+        return re.findall(r">([^<>]+)</text>", charts.dots(frame, "wall_s", title="x").html)
+
+    assert "median" not in texts(1.0) + texts(1.0, 1.001, 1.002)
+    assert {"median", "1.00 s"} <= {*texts(0.5, 1.0, 2.0)}
 
 
 def test_arrivals_count_who_waits_for_the_slow_book():
