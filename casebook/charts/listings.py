@@ -136,7 +136,8 @@ def source(
         return _listing([], "none.py", f"Not shown here, {definition}: {reason}.")
     chosen = textwrap.dedent("\n".join(quotation.lines.values())).splitlines()
     marked = [number for number, line in enumerate(chosen, 1) if mark and mark in line]
-    listing = _listing(chosen, Path(quotation.path).name, quotation.place, marked)
+    caption = quotation.place.removesuffix(".") + _note_on_patch(stack, quotation.path) + "."
+    listing = _listing(chosen, Path(quotation.path).name, caption, marked)
     return replace(
         listing,
         path=quotation.path,
@@ -144,6 +145,16 @@ def source(
         last=max(quotation.lines),
         quotes=(quotes.record(stack, asked, quotation),),
     )
+
+
+def _note_on_patch(stack: str, path: str) -> str:
+    """Say that a stack has a file in a copy which this book has patched; "" if it has not."""
+    patch = stacks.get(stack).patch
+    if not patch:
+        return ""
+    text = (places.ENV / "patches" / patch).read_text(encoding="utf-8")
+    is_patched = f"+++ b/{path}" in text.splitlines()
+    return f", in this book's patched copy (env/patches/{patch})" if is_patched else ""
 
 
 def _quoted(

@@ -60,6 +60,15 @@ def test_a_quotation_names_its_package_and_its_lines():
     assert printed(part).splitlines() == printed(whole).splitlines()[:2]
 
 
+def test_a_quotation_of_a_patched_copy_says_so():
+    quotation = ("gevent_openssl.SSL", "Connection.recv_into")
+    caption = listings.source("stage-4-today", *quotation).text.splitlines()[-1]
+    patch = "env/patches/gevent-openssl-recv-into.patch"
+    assert caption.endswith(f", in this book's patched copy ({patch}).")
+    other = listings.source("stage-4-today", "gevent.pool", lines=(1, 2)).text
+    assert "patched" not in other.splitlines()[-1]
+
+
 def test_python_2_is_quoted_too():
     if not environments.find_interpreter("2.7") and "2.7" not in environments.required():
         pytest.skip("no Python 2.7 here")
