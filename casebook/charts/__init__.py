@@ -21,7 +21,7 @@ explorer(timelines)              chapter 4's, to choose among
 capacity(costs, price, title)    machines and money for a job, by a model
 bindings(runs)                   where names point after each import, and who waits for a page
 turns(runs)                      who holds the thread, to step through
-calculator(visits)               how long a visit takes by the law, and what was measured
+calculator(visits)               how long a visit takes by the model, and what was measured
 arrivals(frame)                  when each of some books came
 frames(frame)                    HTTP/2 frames, an arrow each
 packets(frame)                   the packets around one that is lost, and what could be read

@@ -1,6 +1,6 @@
-/* How long a visit takes by the law, for what a reader sets: casebook/charts/calculator.py. It comes
-   with each such picture, also into JupyterLab, so it finds those that are not alive yet. `law` says
-   what casebook/cases/bookstore/line/law.py says, line by line; a test holds both equal. */
+/* How long a visit takes by the model, for what a reader sets: casebook/charts/calculator.py. It comes
+   with each such picture, also into JupyterLab, so it finds those that are not alive yet. `model` says
+   what casebook/cases/bookstore/line/model.py says, line by line; a test holds both equal. */
 (() => {
   const PACKET = 1448, FIRST = 10, AROUND = 77, LIST = 27000, STREAMS = 100;
   const SHORTEST_S = 0.2, HANDSHAKE_S = 1.0;
@@ -16,7 +16,7 @@
     };
   }
 
-  function law(way, n, body, trip_s, loss = 0, seed = 0) {
+  function model(way, n, body, trip_s, loss = 0, seed = 0) {
     const lot = drawing(seed), drops = () => loss > 0 && lot() < loss;
     const sender = () => ({may: FIRST, calm: 2 ** 30, most: 2 ** 30});
     /* Some packets at once: seconds until the sender knows what came, and how many did. isLast:
@@ -77,7 +77,7 @@
     }
     return Math.max(...free);
   }
-  window.casebookLaw = law;
+  window.casebookModel = model;
 
   const SVG = "http://www.w3.org/2000/svg";
   function make(tag, attributes = {}, ...children) {
@@ -102,12 +102,12 @@
     const now = {...first};
     const known = new Map(); // a setting -> of each way, at each distance, [median, low, high]
 
-    /* Without loss the law is one number; with it, the median of some lots, and the middle eight
+    /* Without loss the model is one number; with it, the median of some lots, and the middle eight
        tenths of them. */
     function byLaw(way, ms) {
       const count = now.loss ? draws : 1, walls = [];
       for (let i = 0; i < count; i += 1) {
-        walls.push(law(way, now.n, now.body, ms / 500, now.loss, i));
+        walls.push(model(way, now.n, now.body, ms / 500, now.loss, i));
       }
       walls.sort((a, b) => a - b);
       return [0.5, 0.1, 0.9].map(part => walls[Math.floor(part * (count - 1))]);
@@ -176,8 +176,8 @@
     const round = value => Number(value.toFixed(2));
 
     /* One scale for all settings in which nothing is lost, so that a line moves and not the scale.
-       In round trips the law is then the same at every distance. */
-    const calm = ways.flatMap(way => data.bodies.flatMap(body => data.books.map(n => law(way, n, body, 1))));
+       In round trips the model is then the same at every distance. */
+    const calm = ways.flatMap(way => data.bodies.flatMap(body => data.books.map(n => model(way, n, body, 1))));
     const scale = [Math.min(...calm) / 1.2, Math.max(...calm) * 1.2];
 
     function draw() {
@@ -216,7 +216,7 @@
       lines.forEach((curve, i) => {
         const style = `stroke:var(--cb-${ways[i].colour})`;
         // The last is dashed: where it lies on another line, both are seen.
-        drawn.push(make("svg:polyline", {class: i === ways.length - 1 ? "cl-law cl-dashed" : "cl-law", style,
+        drawn.push(make("svg:polyline", {class: i === ways.length - 1 ? "cl-model cl-dashed" : "cl-model", style,
           points: curve.map(([s], at) => `${x(distances[at])},${y(s)}`).join(" ")}));
         const [, least, most] = curve[distances.indexOf(now.ms)];
         const beside = x(now.ms) + 2.5 * (i - 2);
@@ -248,7 +248,7 @@
       svg.replaceChildren(...drawn);
     }
 
-    /* By the law, soonest first; what comes within a tenth of the soonest is as good. */
+    /* By the model, soonest first; what comes within a tenth of the soonest is as good. */
     function tell() {
       const at = distances.indexOf(now.ms), lines = curves();
       const order = ways.map((way, i) => ({i, ...way, walls: lines[i][at]}))
@@ -258,7 +258,7 @@
       const marks = points.filter(point => its(point) && point[1] === now.ms);
       const lost = now.loss ? `, ${share(now.loss)} of the packets lost` : "";
       said.textContent = `${books(now.n)} of ${size(now.body)} from ${now.ms} ms away${lost}. The soonest `
-        + `by the law, after ${time(best)}: ${good.join(" and ")}. `
+        + `by the model, after ${time(best)}: ${good.join(" and ")}. `
         + (marks.length ? "" : "Here nothing was measured.");
       list.replaceChildren(...order.map(({i, name, colour, walls: [s, low, high]}) => {
         const mark = make("i", {style: `background:var(--cb-${colour})`, "aria-hidden": "true"});

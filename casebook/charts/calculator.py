@@ -1,4 +1,4 @@
-"""The calculator: how long a visit takes by the law, and what was measured, to be set by a reader.
+"""The calculator: a visit's time by the model, and what was measured, to be set by a reader.
 
 A reader sets distance, body, books and loss with casebook/charts/calculator.js, which comes with
 the picture, so that it works in the book, from a folder and in JupyterLab. Without it, the picture
@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from casebook import words
-from casebook.cases.bookstore.line import law
+from casebook.cases.bookstore.line import model
 from casebook.cases.bookstore.line.situations import SMALL, placed
 from casebook.charts import figure as page
 from casebook.charts.captions import Caption
@@ -34,16 +34,16 @@ BODIES = (SMALL, 1_000, 3_000, 10_000, 27_000, 100_000)
 BOOKS = (1, 3, 7, 13, 30, 60, 100, 200)
 LOSSES = (0.0, 0.001, 0.005, 0.01, 0.02)
 
-#: What is written at a line's end, and its colour, in the order of law.WAYS.
+#: What is written at a line's end, and its colour, in the order of model.WAYS.
 _SHORT = ("one", "six", "one each", "streams", "wide")
 #: How the list below the picture calls them.
 _NAMES = (
     "one connection", "six connections", "a connection for each book",
     "streams with the client's own window", "streams with a wide window",
 )  # fmt: skip
-_COLOURS = [choice_for("way", way) for way in law.WAYS]
+_COLOURS = [choice_for("way", way) for way in model.WAYS]
 #: The last is dashed: where it lies on another line, both are seen.
-_STYLES = ["-"] * (len(law.WAYS) - 1) + [(0, (5, 4))]
+_STYLES = ["-"] * (len(model.WAYS) - 1) + [(0, (5, 4))]
 
 _NEEDED = (
     *("client", "connections", "window_bytes", "n", "body_bytes", "latency_ms", "lose"),
@@ -55,7 +55,7 @@ _NEEDED = (
 def calculator(
     visits: pd.DataFrame, *, title: str = "What takes how long, and where", name: str = "calculator"
 ) -> Chart:
-    """Draw the law for every way of law.WAYS at any setting, with the medians of measured visits.
+    """Draw the model for each of its WAYS at any setting, with the medians of measured visits.
 
     The visits are those that were made at such a setting.
 
@@ -66,7 +66,7 @@ def calculator(
     require_columns(visits, *_NEEDED)
     rows = placed(visits)
     if rows.empty:
-        raise UsageError("none of these visits was made in a way that the law knows")
+        raise UsageError("none of these visits was made in a way that the model knows")
     settings = rows.groupby(["n", "body", "loss"])["latency_ms"].agg(["nunique", "size"])
     least_lossy = settings[settings.index.get_level_values("loss") == rows["loss"].min()]
     n, body, loss = least_lossy.sort_values(["nunique", "size"]).index[-1]
@@ -78,7 +78,7 @@ def calculator(
         Caption(
             title,
             finding=_describe(first),
-            clause="The lines are the law: the time on the way, without any computing. A dot is "
+            clause="The lines are the model: the time on the way, without any computing. A dot is "
             "the median of what was measured there.",
             reading="A stroke goes from the smallest to the largest; what is above its line, "
             "where nothing is lost, is computing. Logarithmic: both scales.",
@@ -107,7 +107,7 @@ def as_data(rows: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
     ms each way, n, body, loss, median, smallest, largest, runs].
     """
     keys = [*("way", "latency_ms", "n", "body", "loss")]
-    labels = list(law.WAYS)
+    labels = list(model.WAYS)
     points = [
         [
             labels.index(label),
@@ -125,14 +125,14 @@ def as_data(rows: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
             {"name": name, "short": short, "colour": colour}
             | {"connections": connections, "window": window}
             for (connections, window), name, short, colour in zip(
-                law.WAYS.values(), _NAMES, _SHORT, _COLOURS, strict=True
+                model.WAYS.values(), _NAMES, _SHORT, _COLOURS, strict=True
             )
         ],
         "distances": DISTANCES,
         "bodies": BODIES,
         "books": BOOKS,
         "losses": LOSSES,
-        "draws": law.DRAWS,
+        "draws": model.DRAWS,
         "first": first,
         "points": points,
     }
@@ -141,12 +141,12 @@ def as_data(rows: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
 _FIGURES = statistics.median, min, max
 
 
-def by_law(label: str, ms: float, n: int, body: int, loss: float) -> tuple[float, float, float]:
-    """Compute seconds by the law: the median of DRAWS lots, and the middle eight tenths' ends.
+def by_model(label: str, ms: float, n: int, body: int, loss: float) -> tuple[float, float, float]:
+    """Compute seconds by the model: the median of DRAWS lots, and the middle eight tenths' ends.
 
     All three are the same number if nothing is lost.
     """
-    return law.spread(label, n, body, ms / 500, loss)
+    return model.spread(label, n, body, ms / 500, loss)
 
 
 def _is(rows: pd.DataFrame, setting: dict[str, Any]) -> pd.Series:
@@ -156,13 +156,13 @@ def _is(rows: pd.DataFrame, setting: dict[str, Any]) -> pd.Series:
 
 
 def _describe(setting: dict[str, Any]) -> str:
-    """Return what the law says of a setting, in a sentence."""
+    """Return what the model says of a setting, in a sentence."""
     ms, rest = setting["ms"], {name: setting[name] for name in ("n", "body", "loss")}
-    durations = sorted((by_law(label, ms, **rest)[0], label) for label in law.WAYS)
+    durations = sorted((by_model(label, ms, **rest)[0], label) for label in model.WAYS)
     figures = "; ".join(f"{label} {words.seconds(s)}" for s, label in durations)
     size = f"{rest['body'] / 1000:.3g} kB"
     loss = f", {100 * rest['loss']:g} % of the packets lost" if rest["loss"] else ""
-    return f"By the law, {rest['n']} books of {size} from {ms:g} ms away{loss}: {figures}."
+    return f"By the model, {rest['n']} books of {size} from {ms:g} ms away{loss}: {figures}."
 
 
 def _drawing(rows: pd.DataFrame, setting: dict[str, Any]) -> Figure:
@@ -173,10 +173,10 @@ def _drawing(rows: pd.DataFrame, setting: dict[str, Any]) -> Figure:
         axes.set_xscale("log")
         axes.set_yscale("log")
         ys = list(rows["trips"])
-        styles = zip(law.WAYS, _COLOURS, _STYLES, strict=True)
+        styles = zip(model.WAYS, _COLOURS, _STYLES, strict=True)
         for i, (name_of_way, colour, linestyle) in enumerate(styles):
             # In round trips the lines are level if nothing is lost, and apart.
-            trips = [by_law(name_of_way, ms, **rest)[0] / (ms / 500) for ms in DISTANCES]
+            trips = [by_model(name_of_way, ms, **rest)[0] / (ms / 500) for ms in DISTANCES]
             axes.plot(DISTANCES, trips, color=sentinel(colour), linewidth=1.6, linestyle=linestyle)
             ys += trips
             groups = rows[rows["way"] == name_of_way].groupby("latency_ms")["trips"]

@@ -50,25 +50,25 @@ def panel(  # noqa: PLR0913 - what is drawn, and each keyword about how
     heading: above it. scaled_for: the lines of all panels that share their scales. widths: of
     lines that show at the edges of others.
     """
-    laws = {text: _law(limit) for text, limit in limits.items()}
+    curves = {text: _curve(limit) for text, limit in limits.items()}
     pairs = continued(lines)
     border = _border(lines, pairs)
     labelled = _labelled(lines, pairs, bool(border))
     head = 16 if heading else 0
     height = 262 + head + 13 * max(0, len(set(labelled.values())) - 5)
     xs = all_xs(lines)
-    labels = [_EndLabel(text, max(xs), law(max(xs)), "faint") for text, law in laws.items()]
+    labels = [_EndLabel(text, max(xs), curve(max(xs)), "faint") for text, curve in curves.items()]
     labels += _without_doubles(
         [_EndLabel(text, s.xs[-1], s.medians[-1], s.colour) for s, text in labelled.items()]
     )
     with page.drawing(width, height) as figure:
         axes = figure.add_subplot()
-        set_axes(axes, scaled_for or lines, list(laws.values()), *logs)
+        set_axes(axes, scaled_for or lines, list(curves.values()), *logs)
         figure.text(0, 1, heading, fontsize=page.TEXT, fontweight="bold", va="top")
         figure.text(0, 1 - head / height, titles[1], fontsize=page.TEXT, va="top")
         axes.set_xlabel(titles[0], fontsize=page.TEXT)
-        for law in laws.values():
-            draw_law(axes, law, xs)
+        for curve in curves.values():
+            draw_curve(axes, curve, xs)
         for series in lines:
             draw(axes, series, (widths or {}).get(series, 1.8))
         for live, recorded in pairs:
@@ -124,11 +124,13 @@ def _without_doubles(labels: Sequence[_EndLabel]) -> list[_EndLabel]:
 
 
 def set_axes(
-    axes: Axes, lines: Sequence[Series], laws: Sequence[Callable], log_x: bool, log_y: bool
+    axes: Axes, lines: Sequence[Series], curves: Sequence[Callable], log_x: bool, log_y: bool
 ) -> None:
-    """Set scales and ticks for some lines, and for laws, y as a function of x, along them."""
+    """Set scales and ticks for some lines, and for curves, y as a function of x, along them."""
     xs = sorted(set(all_xs(lines)))
-    ys = [y for series in lines for _, y in series.dots] + [law(x) for law in laws for x in xs]
+    ys = [y for series in lines for _, y in series.dots] + [
+        curve(x) for curve in curves for x in xs
+    ]
     axes.grid(axis="y")
     axes.spines["left"].set_visible(False)
     if log_x:
@@ -177,14 +179,14 @@ def draw(axes: Axes, series: Series, width: float = 1.8) -> None:
     page.marks(axes, xs, ys, series.colour, **mark)
 
 
-def _law(limit: Limit) -> Callable[[float], float]:
+def _curve(limit: Limit) -> Callable[[float], float]:
     return limit if callable(limit) else lambda _: limit
 
 
-def draw_law(axes: Axes, law: Callable, xs: Sequence[float], width: float = 1.1) -> None:
+def draw_curve(axes: Axes, curve: Callable, xs: Sequence[float], width: float = 1.1) -> None:
     """Draw y as a function of x, dotted, as far as some xs go."""
     xs_fine = np.linspace(min(xs), max(xs), 61)
-    ys = [law(x) for x in xs_fine]
+    ys = [curve(x) for x in xs_fine]
     axes.plot(xs_fine, ys, color=sentinel("faint"), linewidth=width, linestyle=DOTTED)
 
 

@@ -21,7 +21,7 @@ import pandas as pd
 import pytest
 
 from casebook.cases.bookstore import line
-from casebook.cases.bookstore.line import ends, feasibility, law, lines, situations, visits, wire
+from casebook.cases.bookstore.line import ends, feasibility, lines, model, situations, visits, wire
 from casebook.errors import MissingInterpreter, RunFailed, UsageError
 from casebook.laboratory import measurements, scripts
 
@@ -381,13 +381,13 @@ def test_packets_of_a_visit_are_rows():
     assert set(rows["connection"]) == {0}
 
 
-def test_a_small_book_comes_to_the_bytes_that_the_law_says():
+def test_a_small_book_comes_to_the_bytes_that_the_model_says():
     here.environment(visits.STACK)
     sent = []
     for n in (13, 60):
         rows = line.packets("bare-h2", n=n, latency_s=0.004)
         sent.append(rows.loc[(rows["direction"] == wire.BACK) & ~rows["is_again"], "bytes"].sum())
-    assert abs((sent[1] - sent[0]) / 47 - (situations.SMALL + law.AROUND)) < 5
+    assert abs((sent[1] - sent[0]) / 47 - (situations.SMALL + model.AROUND)) < 5
 
 
 def of_control(together, alone=(10.0,) * 8):

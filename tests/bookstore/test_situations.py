@@ -60,7 +60,7 @@ def test_of_few_rounds_nothing_is_said_but_who_has_the_smallest_median():
     assert told["others"].str.count("too few rounds").tolist() == [3, 2]
 
 
-def test_the_law_is_said_of_the_visits_that_it_knows():
+def test_the_model_is_said_of_the_visits_that_it_knows():
     rows = [
         {"client": "pipes", "connections": k, "at_once": 1, "window_bytes": 0, "n": 13}
         | {"body_bytes": 0, "latency_ms": 50.0, "lose": lose, "congestion": "reno", "wall_s": 2.0}
@@ -69,12 +69,12 @@ def test_the_law_is_said_of_the_visits_that_it_knows():
             (6, '{"connection": 0, "byte": 29000}'),  # one packet: neither a share nor nothing
         )
     ]  # fmt: skip
-    found = line.by_law(pd.DataFrame(rows))
+    found = line.by_model(pd.DataFrame(rows))
     assert list(found["connections"]) == [1, 6, 13]
-    assert list(found["law_s"]) == pytest.approx([1.7, 0.8, 0.7])
+    assert list(found["model_s"]) == pytest.approx([1.7, 0.8, 0.7])
 
 
-def test_where_packets_are_lost_the_law_says_what_most_lots_take():
+def test_where_packets_are_lost_the_model_says_what_most_lots_take():
     rows = [
         {"client": "pipes", "connections": 13, "at_once": 1, "window_bytes": 0, "n": 13}
         | {"body_bytes": 27_000, "latency_ms": 35.0, "lose": lose, "congestion": "reno"}
@@ -89,11 +89,11 @@ def test_where_packets_are_lost_the_law_says_what_most_lots_take():
     assert (found["low_s"] >= 0.56).all() and (found["high_s"] > found["low_s"]).all()
 
 
-def test_the_law_knows_no_narrow_line():
+def test_the_model_knows_no_narrow_line():
     row = {"client": "pipes", "connections": 6, "at_once": 1, "window_bytes": 0, "n": 13}
     row |= {"body_bytes": 0, "latency_ms": 50.0, "lose": "", "congestion": "reno", "wall_s": 2.0}
     given = pd.DataFrame([row | {"mbit": 0}, row | {"mbit": 10}])
-    assert list(line.by_law(given)["mbit"]) == [0]
+    assert list(line.by_model(given)["mbit"]) == [0]
 
 
 def test_the_matrix_leaves_out_what_would_never_end_and_nothing_else(monkeypatch):

@@ -18,7 +18,7 @@ from casebook.cases.bookstore import (
     visiting,
     witnesses,
 )
-from casebook.cases.bookstore.line import feasibility, greetings, law, lines, wire
+from casebook.cases.bookstore.line import feasibility, greetings, lines, model, wire
 from casebook.cases.bookstore.line import visits as over
 from casebook.cases.bookstore.visiting import Visit
 from casebook.errors import RunFailed, UsageError, VisitFailed
@@ -563,7 +563,7 @@ def test_a_greeting_takes_the_median_in_round_trips_of_the_line(monkeypatch):
     monkeypatch.setattr(greetings, "_GREET", SimpleNamespace(measure=lambda *_, **__: frame))
     rows = greetings.greet(latency_s=0.01, n=3)
     assert set(rows["wall_s"]) == {0.05} and set(rows["round_trips"]) == {2.5}
-    assert dict(zip(rows["kind"], rows["law"], strict=True)) == {
+    assert dict(zip(rows["kind"], rows["model"], strict=True)) == {
         "TLS 1.2": 4, "TLS 1.2, resumed": 3, "TLS 1.3": 3, "TLS 1.3, resumed": 3, "requests": 3,
     }  # fmt: skip
     assert set(rows["latency_ms"]) == {10}
@@ -616,6 +616,6 @@ def test_a_flood_of_which_bytes_are_missing_is_no_measurement():
 
 
 def test_a_spread_is_the_median_of_the_lots_and_the_middle_eight_tenths(monkeypatch):
-    monkeypatch.setattr(law, "seconds", lambda *settings: (7 * settings[-1]) % 40)
-    assert law.spread("six connections", 1, 1, 1.0, 0.01) == (19, 3, 35)
-    assert law.spread("six connections", 1, 1, 1.0) == (0, 0, 0)
+    monkeypatch.setattr(model, "seconds", lambda *settings: (7 * settings[-1]) % 40)
+    assert model.spread("six connections", 1, 1, 1.0, 0.01) == (19, 3, 35)
+    assert model.spread("six connections", 1, 1, 1.0) == (0, 0, 0)

@@ -217,9 +217,9 @@ def test_the_costs_are_those_that_the_runs_were_made_of(made_of_costs):
     curve, pages, waits = made_of_costs
     found = capacity.fit_costs(curve, pages, waits)
     assert asdict(found) == pytest.approx(asdict(COSTS))
-    law = jobs.follows_the_law(above=0)
+    model = jobs.follows_the_model(above=0)
     without = curve.assign(all_ms=COSTS.page_ms + 10 / curve["size"])
-    assert law.values(without).loc[1] == pytest.approx(1)
+    assert model.values(without).loc[1] == pytest.approx(1)
     with pytest.raises(UsageError, match="two sizes"):
         capacity.fit_costs(curve[:1], pages, waits)
 

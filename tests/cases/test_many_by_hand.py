@@ -157,7 +157,7 @@ def test_jobs_are_taken_in_turns_and_each_row_is_its_own(monkeypatch):
     assert set(frame["size"]) == {100} and set(frame["delay_s"]) == {0.0}
 
 
-def test_the_middle_size_is_compared_with_the_law_of_the_other_two():
+def test_the_middle_size_is_compared_with_the_model_of_the_other_two():
     """A page takes 1 ms, and a batch 10: 11, 2 and 1.1 ms, for batches as they were filled."""
     rows = pd.DataFrame(
         {
@@ -168,10 +168,10 @@ def test_the_middle_size_is_compared_with_the_law_of_the_other_two():
             "all_ms": [1.1, 11.0, 3.0],
         }
     )
-    law = jobs.follows_the_law(between=(0.5, 2))
-    assert law.values(rows).loc[1] == pytest.approx(1.5)
+    model = jobs.follows_the_model(between=(0.5, 2))
+    assert model.values(rows).loc[1] == pytest.approx(1.5)
     with pytest.raises(UsageError, match="three sizes"):
-        law.values(rows[:2])
+        model.values(rows[:2])
 
 
 # ---------------------------------------------------------------- costs

@@ -1,4 +1,4 @@
-"""The law over a line, in Python and in the page, and the calculator that a reader sets."""
+"""The model over a line, in Python and in the page, and the calculator that a reader sets."""
 
 import json
 import re
@@ -12,9 +12,9 @@ from playwright.sync_api import Browser, Page
 from test_pages import inaccessible, too_wide, troubles
 
 from casebook import charts, places
-from casebook.cases.bookstore.line import law
+from casebook.cases.bookstore.line import model
 from casebook.cases.bookstore.line.situations import placed
-from casebook.charts.calculator import _NAMES, by_law
+from casebook.charts.calculator import _NAMES, by_model
 from casebook.errors import UsageError
 
 
@@ -38,10 +38,10 @@ def visits(**also) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(**also)
 
 
-# ---------------------------------------------------------------- the law
+# ---------------------------------------------------------------- the model
 
 
-def test_the_law_counts_what_the_chapter_on_distance_counts():
+def test_the_model_counts_what_the_chapter_on_distance_counts():
     """Its two functions, as the chapter shows them, for the visits that it makes."""
     cells = nbformat.read(next(places.NOTEBOOKS.glob("*_distance.ipynb")), as_version=4).cells
     shown = [cell.source for cell in cells if re.match(r"def (flights|over_tcp)\(", cell.source)]
@@ -51,13 +51,13 @@ def test_the_law_counts_what_the_chapter_on_distance_counts():
         ("six connections", 13, 109, {"connections": 6}),
         ("six connections", 13, 27_000, {"connections": 6}),
         ("a connection for each", 13, 27_000, {"connections": 13}),
-        ("streams, own window", 13, 27_000, {"most": law.OWN_WINDOW}),
+        ("streams, own window", 13, 27_000, {"most": model.OWN_WINDOW}),
         ("streams, wide window", 13, 27_000, {}),
-        ("streams, own window", 13, 109, {"most": law.OWN_WINDOW}),
-        ("streams, own window", 200, 109, {"most": law.OWN_WINDOW}),
+        ("streams, own window", 13, 109, {"most": model.OWN_WINDOW}),
+        ("streams, own window", 200, 109, {"most": model.OWN_WINDOW}),
     ):
         size = body if body > 109 else 186
-        assert law.round_trips(way, n, body) == told["over_tcp"](n, size, **asked), (way, n, body)
+        assert model.round_trips(way, n, body) == told["over_tcp"](n, size, **asked), (way, n, body)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_a_packet_behind_which_nothing_comes_waits_for_a_timer(lost, packets, tr
     gone = [1.0] * 100
     for each in lost:
         gone[each] = 0.0
-    sender = law._Sender(law._Line(0.07, 0.5, iter(gone)))
-    took_s = sender.send(packets * law.PACKET)
-    assert took_s == pytest.approx(0.07 * trips + law.SHORTEST_S * timers)
+    sender = model._Sender(model._Line(0.07, 0.5, iter(gone)))
+    took_s = sender.send(packets * model.PACKET)
+    assert took_s == pytest.approx(0.07 * trips + model.SHORTEST_S * timers)
 
 
 @pytest.mark.parametrize(
@@ -91,23 +91,23 @@ def test_a_packet_behind_which_nothing_comes_waits_for_a_timer(lost, packets, tr
     ],
 )
 def test_round_trips_by_hand(way, n, body, trips):
-    assert law.round_trips(way, n, body) == trips
-    assert law.round_trips(way, n, body, tls=2) > trips
+    assert model.round_trips(way, n, body) == trips
+    assert model.round_trips(way, n, body, tls=2) > trips
 
 
-@pytest.mark.parametrize("way", law.WAYS)
+@pytest.mark.parametrize("way", model.WAYS)
 def test_a_loss_costs_time_and_the_same_lot_the_same(way):
-    calm = law.seconds(way, 13, 27_000, 0.07)
-    walls = [law.seconds(way, 13, 27_000, 0.07, 0.02, seed) for seed in range(50)]
-    assert walls == [law.seconds(way, 13, 27_000, 0.07, 0.02, seed) for seed in range(50)]
+    calm = model.seconds(way, 13, 27_000, 0.07)
+    walls = [model.seconds(way, 13, 27_000, 0.07, 0.02, seed) for seed in range(50)]
+    assert walls == [model.seconds(way, 13, 27_000, 0.07, 0.02, seed) for seed in range(50)]
     assert min(walls) >= calm - 1e-9 and max(walls) > calm
-    rarer = [law.seconds(way, 13, 27_000, 0.07, 0.001, seed) for seed in range(50)]
+    rarer = [model.seconds(way, 13, 27_000, 0.07, 0.001, seed) for seed in range(50)]
     assert sum(rarer) < sum(walls)
 
 
 def test_a_packet_of_a_handshake_waits_a_second():
     """Of 400 visits over one connection, some lose the answer to their first packet."""
-    walls = [law.seconds("one connection", 1, 109, 0.01, 0.02, seed) for seed in range(400)]
+    walls = [model.seconds("one connection", 1, 109, 0.01, 0.02, seed) for seed in range(400)]
     late = [wall for wall in walls if wall > 1]
     assert 0 < len(late) < 40
 
@@ -128,12 +128,12 @@ def test_what_was_measured_is_told_with_its_setting(picture):
     assert len(points) == 4 * 3 and all(point[-1] == 3 for point in points)
     assert {(point[1], point[4]) for point in points} == {(4.0, 0.0), (35.0, 0.0), (35.0, 0.01)}
     assert [1, 35.0, 13, 27_000, 0.0, 0.72, 0.71, 0.73, 3] in points
-    assert "By the law, 13 books of 27 kB from 35 ms away" in picture.alt
+    assert "By the model, 13 books of 27 kB from 35 ms away" in picture.alt
     assert "Measured on this machine" in picture.caption
-    assert picture.html.count("<svg ") == 1 + len(law.WAYS)  # the still, and its key
+    assert picture.html.count("<svg ") == 1 + len(model.WAYS)  # the still, and its key
 
 
-def test_what_the_law_does_not_know_is_left_out():
+def test_what_the_model_does_not_know_is_left_out():
     odd = visits()
     odd.loc[odd["client"] == "pipes", "client"] = "aiohttp"
     odd.loc[odd["window_bytes"] == 0, "congestion"] = "cubic"
@@ -149,8 +149,8 @@ def tab(browser: Browser, picture, tmp_path: Path, request) -> Iterator[Page]:
     """The picture alone on a page, opened as a file, wide or on a phone."""
     page = tmp_path / "page.html"
     page.write_text(
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Law</title>"
-        "<meta name=viewport content='width=device-width'><main><h1>Law</h1>"
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Model</title>"
+        "<meta name=viewport content='width=device-width'><main><h1>Model</h1>"
         f"{picture.html}</main></html>"
     )
     context = browser.new_context(
@@ -167,19 +167,19 @@ def tab(browser: Browser, picture, tmp_path: Path, request) -> Iterator[Page]:
 def test_the_page_and_python_say_the_same(tab):
     asked = [
         [way, n, body, trip_s, loss, seed]
-        for way in law.WAYS
+        for way in model.WAYS
         for n, body in ((1, 109), (13, 109), (13, 27_000), (200, 3_000))
         for trip_s in (0.002, 0.07)
         for loss, seed in ((0, 0), (0.01, 1), (0.02, 7))
     ]
     found = tab.evaluate(
-        "([ways, asked]) => asked.map(([way, ...how]) => casebookLaw(ways[way], ...how))",
+        "([ways, asked]) => asked.map(([way, ...how]) => casebookModel(ways[way], ...how))",
         [
-            {way: {"connections": each[0], "window": each[1]} for way, each in law.WAYS.items()},
+            {way: {"connections": each[0], "window": each[1]} for way, each in model.WAYS.items()},
             asked,
         ],
     )
-    assert found == pytest.approx([law.seconds(*each) for each in asked], rel=1e-12)
+    assert found == pytest.approx([model.seconds(*each) for each in asked], rel=1e-12)
 
 
 def slider(tab: Page, name: str):
@@ -190,7 +190,7 @@ def soonest(tab: Page) -> str:
     return tab.locator(".cl-list b").first.text_content()
 
 
-def test_it_is_set_by_keys_and_says_what_the_law_says(tab):
+def test_it_is_set_by_keys_and_says_what_the_model_says(tab):
     said = tab.locator(".cl-said")
     assert "13 books of 27 kB from 35 ms away" in said.text_content()
     assert tab.locator(".cl-dot").count() == 4 * 2
@@ -218,7 +218,7 @@ def test_the_scale_stays_where_it_is_and_each_line_has_its_name(tab):
         lines = tab.locator(".cl-plot .cl-grid").all()
         return [f"{line.get_attribute('x1')}, {line.get_attribute('y1')}" for line in lines]
 
-    before, curve = scale(), tab.locator(".cl-law").first
+    before, curve = scale(), tab.locator(".cl-model").first
     was = curve.get_attribute("points")
     for name in ("body", "n", "ms"):
         for key in ("Home", "End", "ArrowLeft"):
@@ -227,7 +227,7 @@ def test_the_scale_stays_where_it_is_and_each_line_has_its_name(tab):
     assert curve.get_attribute("points") != was
     names = tab.locator(".cl-plot text").all_text_contents()
     assert {"one", "six", "one each", "streams", "wide"} <= {*names}
-    dashes = tab.locator(".cl-law").evaluate_all(
+    dashes = tab.locator(".cl-model").evaluate_all(
         "lines => lines.map(line => getComputedStyle(line).strokeDasharray)"
     )
     assert [dash != "none" for dash in dashes] == [False] * 4 + [True]
@@ -242,8 +242,8 @@ def test_a_button_leads_to_what_was_measured(tab):
     assert lost.get_attribute("aria-pressed") == "true"
     assert tab.locator(".cl-found").count() == 4 and tab.locator(".cl-dot").count() == 4
     assert "1 % of the packets lost" in tab.locator(".cl-said").text_content()
-    assert tab.locator(".cl-lots").count() == len(law.WAYS)
-    middle = by_law("one connection", 35.0, 13, 27_000, 0.01)[0]
+    assert tab.locator(".cl-lots").count() == len(model.WAYS)
+    middle = by_model("one connection", 35.0, 13, 27_000, 0.01)[0]
     rows = tab.locator(".cl-list li").all_text_contents()
     [one] = [row for row in rows if row.startswith("one connection")]
     assert f"{middle:.2f} s (mostly " in one

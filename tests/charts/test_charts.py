@@ -15,7 +15,7 @@ from coloraide import Color
 
 from casebook import charts, colours, words
 from casebook.cases.bookstore import readers
-from casebook.cases.bookstore.line import law
+from casebook.cases.bookstore.line import model
 from casebook.cases.fetching import bindings, observations
 from casebook.charts import figure, lines, tables
 from casebook.charts.listings import Listing
@@ -260,7 +260,7 @@ TOGETHER = {
     ],
     "the bookstore": {colours.colour_of("", client) for client in readers.READERS},
     "the roles": [colours.of_role(role) for role in ("slow", "fast", "loop")],
-    "the ways over a line": [colours.choice_for("way", way) for way in law.WAYS],
+    "the ways over a line": [colours.choice_for("way", way) for way in model.WAYS],
     "greenlets and threads": [
         colours.choice_for("way", f"{client}{end}")
         for client in ("grequests", "threads")

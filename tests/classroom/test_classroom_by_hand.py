@@ -31,8 +31,8 @@ from casebook.errors import UsageError
         (30, (4, 9, 11), 3, False, 8),
     ],
 )
-def test_the_law_of_the_slow_books(n, slow, lanes, in_order, before):
-    assert Shelf("kind", "what", "client", n, slow, lanes, in_order).law() == before
+def test_the_model_of_the_slow_books(n, slow, lanes, in_order, before):
+    assert Shelf("kind", "what", "client", n, slow, lanes, in_order).model() == before
 
 
 MARKS = (

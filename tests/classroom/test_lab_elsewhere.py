@@ -35,7 +35,7 @@ TRUTHS = {
     "find-the-monkey": "verdicts on six",
     "read-a-profile": "a new dump",
     "count-the-loads": "what the loads go with",
-    "one-slow-book": "the law",
+    "one-slow-book": "the model",
 }
 PARTS = [lab for lab, (_, own) in LEFT.items() if own]
 
@@ -103,7 +103,7 @@ WRONG = {
     "find-the-monkey": ('"archive"', '"mailer"', "since which import"),
     "read-a-profile": ('FREE_LOOP = "a.prof"', 'FREE_LOOP = "b"', "FREE_LOOP"),
     "count-the-loads": ('"connections"', '"requests"', "what the loads go with"),
-    "one-slow-book": ("slow[lanes - 1] - lanes", "slow[0] - 1", "the law"),
+    "one-slow-book": ("slow[lanes - 1] - lanes", "slow[0] - 1", "the model"),
 }
 
 

@@ -25,7 +25,7 @@ def shelves_once():
         yield
 
 
-def test_the_right_solution_has_full_points_and_the_law_holds_on_real_shelves(tmp_path):
+def test_the_right_solution_has_full_points_and_the_model_holds_on_real_shelves(tmp_path):
     report = graded(LAB, right(LAB), tmp_path)
     assert (report.points, report.total, missing(report)) == (15, 15, {})
 
@@ -37,7 +37,7 @@ def test_the_empty_one_has_nothing_and_the_loop_that_is_there_brings_the_books(t
     assert graded(LAB, text, tmp_path).points == 1 + 2 + 2
 
 
-LAW = "    return slow[lanes - 1] - lanes  # each lane is held by a slow book then\n"
+MODEL = "    return slow[lanes - 1] - lanes  # each lane is held by a slow book then\n"
 ASKED = "    asked = {connection.request(path): path for path in paths}\n"
 LOOP = """\
     while asked:
@@ -113,12 +113,12 @@ TELLS = """\
 """
 #: What is wrong: the changes that make it so, an item that has to go, and what it has to say.
 WRONG = {
-    "a hard-coded law": (
+    "a hard-coded model": (
         [("        return slow[0] - 1\n", "        return 9\n")],
-        "the law",
+        "the model",
         "9, m",
     ),
-    "a law for one slow book": ([(LAW, "    return slow[0] - 1\n")], "the law", "you say"),
+    "a model for one slow book": ([(MODEL, "    return slow[0] - 1\n")], "the model", "you say"),
     "a clock in the place of a count": ([(LOOP, CLOCK)], "", "were taken before it"),
     "all are gathered first, and the slow one is handed on last": (
         [(LOOP, SORTED)],

@@ -56,8 +56,8 @@ words.call(
 colours.choose("order", {"completed": colours.ROLES["fast"], "asked": colours.ROLES["slow"]})
 words.call("connections", {1: "1 connection"}, "{:,} connections")
 words.call("at_once", {1: "one at a time"}, "{:,} at once")
-# The ways over a line, as the law knows them (line/law.py): the same colours in all charts. None
-# of them is a role's, since which way is slow depends on the line.
+# The ways over a line, as the model knows them (line/model.py): the same colours in all charts.
+# None of them is a role's, since which way is slow depends on the line.
 colours.choose(
     "way",
     {

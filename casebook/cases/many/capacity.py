@@ -4,7 +4,7 @@
     seconds(costs, Job(pages=10_000, size=25))     # of a job on this machine
     at_scale(costs, [1e6, 1e8, 1e9], hours=24)
 
-The law: a page costs `page_ms` of CPU, a batch `task_ms` more, which its pages share, and a
+The model: a page costs `page_ms` of CPU, a batch `task_ms` more, which its pages share, and a
 connection `connection_ms`; stock requests adds `load_ms` to each connection, and the cure one to
 each process. The time is that of whatever is busiest: the cores, the workers, the scheduler, which
 is one process of Python, or the waiting. And
@@ -84,13 +84,14 @@ WAITS = {
 
 @for_readers
 def fit_costs(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> Costs:
-    """Compute the costs of the law from its two ends.
+    """Compute the costs of the model from its two ends.
 
     curve: of jobs.measure, cured, with the smallest and the largest `size` that are used here; what
-    lies between is for the test of the law. pages: of costs.measure, with requests stock and cured
-    over new connections, and cured over a kept one. waits: of jobs.measure, the jobs of WAITS,
-    by workers of WAITING_THREADS. Medians of all rounds. What the loads of a process took, and the
-    seconds, is no part of a page: of forty pages it is a tenth, of a million the loads are nothing.
+    lies between is for the test of the model. pages: of costs.measure, with requests stock and
+    cured over new connections, and cured over a kept one. waits: of jobs.measure, the jobs of
+    WAITS, by workers of WAITING_THREADS. Medians of all rounds. What the loads of a process took,
+    and the seconds, is no part of a page: of forty pages it is a tenth, of a million the loads are
+    nothing.
     Raises UsageError where a size is missing.
     """
     by_case = pages.groupby("case")[["cpu_ms", "handshake_ms"]].median()
@@ -110,7 +111,7 @@ def fit_costs(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> 
     # A batch may be smaller than was asked for: the pages of a host need not fill its last one.
     filled = by_size["pages"].first() / by_size["batches"].first()
     if len(work) < 2:
-        raise UsageError("a law of two costs needs jobs with two sizes of batches")
+        raise UsageError("a model of two costs needs jobs with two sizes of batches")
     small, large = work.index.min(), work.index.max()
     difference = 1 / filled[small] - 1 / filled[large]
     connection_ms = by_case.loc[cured, "cpu_ms"] - by_case.loc[reused, "cpu_ms"]

@@ -129,25 +129,25 @@ def measure(
 
 
 @for_readers
-def follows_the_law(**bounds: Any) -> Question:
-    """Ask how far the middle one of three sizes of batches is from the law of the other two.
+def follows_the_model(**bounds: Any) -> Question:
+    """Ask how far the middle one of three sizes of batches is from the model of the other two.
 
-    The law: CPU of workers and engine for a page is a + b / size. The value is what was measured,
-    divided by what the law says, in each round.
+    The model: CPU of workers and engine for a page is a + b / size. The value is what was measured,
+    divided by what the model says, in each round.
 
     bounds: of the window: above=, below=, or between=(low, high).
     """
 
     def values(frame: pd.DataFrame) -> pd.Series:
-        return frame.groupby("repeat").apply(_off_the_law, include_groups=False)
+        return frame.groupby("repeat").apply(_off_the_model, include_groups=False)
 
     return Question(values, window(**bounds))
 
 
-def _off_the_law(frame: pd.DataFrame) -> float:
+def _off_the_model(frame: pd.DataFrame) -> float:
     frame = frame.assign(filled=frame["pages"] / frame["batches"]).sort_values("filled")
     if len(frame) != 3:
-        raise UsageError(f"the law is tried on three sizes of batches, not {len(frame)}")
+        raise UsageError(f"the model is tried on three sizes of batches, not {len(frame)}")
     (small, middle, large), ms = 1 / frame["filled"].to_numpy(), frame["all_ms"].to_numpy()
     of_a_batch = (ms[0] - ms[2]) / (small - large)
     return ms[1] / (ms[2] + of_a_batch * (middle - large))

@@ -1,6 +1,6 @@
 """One slow book: how many others are in hand before it?
 
-Predicted by a law, then measured; and a loop that is not held up.
+Predicted by a model, then measured; and a loop that is not held up.
 """
 
 import json
@@ -48,7 +48,7 @@ class Shelf:
     lanes: int
     in_order: bool = False
 
-    def law(self) -> int:
+    def model(self) -> int:
         """Return how many books arrive before the first slow one, if nothing else holds them up."""
         if self.in_order:
             return self.slow[0] - 1
@@ -80,7 +80,7 @@ def shelves() -> list[Shelf]:
 def count_before(shelf: Shelf) -> int:
     """Measure how many books a real client has before the first slow one.
 
-    Tried again if the machine held up what the law lets through; the last try counts.
+    Tried again if the machine held up what the model lets through; the last try counts.
     """
     ids = stock.ids()
     slow = {ids[place - 1]: SLOW_S for place in shelf.slow}
@@ -92,7 +92,7 @@ def count_before(shelf: Shelf) -> int:
         visiting.check(manner, answer, shelf.n)
         order = [book for book, _ in answer["arrivals"]]
         count = min(order.index(book) for book in slow)
-        if count == shelf.law():
+        if count == shelf.model():
             break
     return count
 
@@ -126,7 +126,7 @@ def _pick(grader_runs: GraderRuns, shelf: Shelf) -> Shelf:
 
     def as_shelf(parameters: dict[str, Any]) -> Shelf:
         candidate = Shelf(**parameters | {"slow": tuple(map(int, parameters["slow"]))})
-        candidate.law()  # raises if this is no shelf
+        candidate.model()  # raises if this is no shelf
         return candidate
 
     return grader_runs.draw(STACKS, lambda: shelf, as_shelf, kind=shelf.kind)
@@ -144,7 +144,7 @@ def grade(file: Path, report: Report, grader_runs: GraderRuns) -> None:
     rows = _rows(grader_runs)
     counts = ", ".join(str(row.count) for row in (rows["A"], rows["D"], rows["C"]))
     prediction.grade(report, guess, f"measured: {counts}", rows["A"].machine)
-    _grade_law(grader_runs, stack_here, file, report)
+    _grade_model(grader_runs, stack_here, file, report)
     if grader_runs.can_run(*STACKS):
         _grade_loop(file, report)
     else:
@@ -171,7 +171,7 @@ def _rows(grader_runs: GraderRuns) -> dict[str, Held]:
     return {letter: look_at(grader_runs, shelf) for letter, shelf in shelves_.items()}
 
 
-def _grade_law(grader_runs: GraderRuns, stack_here: str, file: Path, report: Report) -> None:
+def _grade_model(grader_runs: GraderRuns, stack_here: str, file: Path, report: Report) -> None:
     shelves_ = [_pick(grader_runs, shelf) for shelf in shelves()]
     jobs = [
         {"function": "before", "how": "call",
@@ -186,7 +186,8 @@ def _grade_law(grader_runs: GraderRuns, stack_here: str, file: Path, report: Rep
         value = answer.get("value")
         slow = ", ".join(map(str, shelf.slow))
         report.add(
-            f"the law: {shelf.what}", type(value) is int and value == count, 1, answer.get("error")
+            f"the model: {shelf.what}", type(value) is int and value == count, 1,
+            answer.get("error")
             or f"{shelf.n} books, slow at {slow}: you say {value!r}, measured {count}",
             "Draw the lanes as lines, put the books on them in turn, and look who still moves when "
             "the first slow one is waited for.", row.machine,

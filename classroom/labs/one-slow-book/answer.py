@@ -6,7 +6,7 @@
 PREDICTION = None
 
 
-# 2. The law, for any shelf.
+# 2. The model, for any shelf.
 def before(n, slow, lanes, in_order):
     """How many books are in hand before the first slow one.
 

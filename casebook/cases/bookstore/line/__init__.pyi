@@ -3,8 +3,8 @@ from casebook.cases.bookstore.line.feasibility import flood as flood
 from casebook.cases.bookstore.line.feasibility import not_here as not_here
 from casebook.cases.bookstore.line.greetings import greet as greet
 from casebook.cases.bookstore.line.greetings import unchecked as unchecked
-from casebook.cases.bookstore.line.situations import by_law as by_law
 from casebook.cases.bookstore.line.situations import by_lot as by_lot
+from casebook.cases.bookstore.line.situations import by_model as by_model
 from casebook.cases.bookstore.line.situations import cells as cells
 from casebook.cases.bookstore.line.situations import controls as controls
 from casebook.cases.bookstore.line.situations import matrix as matrix

@@ -30,7 +30,7 @@ KINDS = {
     "requests": {"client": "requests", "tls": "1.3", "resumes": False},
 }
 
-#: By the law: TCP, TLS, and the answer.
+#: By the model: TCP, TLS, and the answer.
 ROUND_TRIPS = dict(zip(KINDS, (4, 3, 3, 3, 3), strict=True))
 
 _FIGURES = ("resumed", "server_resumed", "bytes", "client_cpu_s", "server_cpu_s")
@@ -45,8 +45,8 @@ class Greeting(TypedDict):
     #: Of chains.CHAINS, and of KINDS.
     chain: str
     kind: str
-    #: Round trips by the law.
-    law: int
+    #: Round trips by the model.
+    model: int
     latency_ms: float
     #: The median of the n connections, with the answer; and the same in round trips of the line.
     wall_s: float
@@ -111,7 +111,7 @@ def greet(
         shared |= {"n": n, "chain": row_chain if row_chain in chains.CHAINS else chains.SELF}
         for kind, answer in zip(kinds, answers, strict=True):
             wall_s = float(pd.Series(answer["walls_s"]).median())
-            figures = {"kind": kind, "law": ROUND_TRIPS[kind], "latency_ms": line.latency_ms}
+            figures = {"kind": kind, "model": ROUND_TRIPS[kind], "latency_ms": line.latency_ms}
             figures |= {"wall_s": wall_s, "round_trips": line.round_trips(wall_s)}
             rows.append(shared | figures | {name: answer[name] for name in _FIGURES})
     return pd.DataFrame(rows)

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 import pandas as pd
 
-from casebook.cases.bookstore.line import law
+from casebook.cases.bookstore.line import model
 from casebook.cases.bookstore.line.visits import TooMuch, visit, with_controls
 from casebook.cases.fetching import modes
 from casebook.laboratory.decisions import HOLDS, OTHERWISE, decide, window
@@ -112,47 +112,47 @@ SMALL = 109
 
 
 def placed(visits: pd.DataFrame) -> pd.DataFrame:
-    """Return the visits that the law knows, with further columns: way, body (bytes) and loss.
+    """Return the visits that the model knows, with further columns: way, body (bytes) and loss.
 
-    They are in a way of law.WAYS, with reno and no limit to the bandwidth, and lose nothing or a
+    They are in a way of model.WAYS, with reno and no limit to the bandwidth, and lose nothing or a
     share of all packets.
     """
     rows = visits[visits["congestion"] == "reno"]
     if "mbit" in rows:
         rows = rows[~(rows["mbit"] > 0)]
-    labels = [_law_way(row) for row in rows.itertuples()]
+    labels = [_model_way(row) for row in rows.itertuples()]
     losses = [_loss(lose) for lose in rows["lose"]]
     rows = rows.assign(way=labels, loss=losses, body=rows["body_bytes"].replace(0, SMALL))
     return rows[rows["way"].ne("") & rows["loss"].notna()]
 
 
-def by_law(visits: pd.DataFrame) -> pd.DataFrame:
-    """Return the same, of visits that lost nothing, and law_s: seconds by the law."""
+def by_model(visits: pd.DataFrame) -> pd.DataFrame:
+    """Return the same, of visits that lost nothing, and model_s: seconds by the model."""
     rows = placed(visits)
     rows = rows[rows["loss"] == 0]
     seconds = [
-        law.seconds(row.way, row.n, row.body, row.latency_ms / 500) for row in rows.itertuples()
+        model.seconds(row.way, row.n, row.body, row.latency_ms / 500) for row in rows.itertuples()
     ]
-    return rows.assign(law_s=seconds)
+    return rows.assign(model_s=seconds)
 
 
 def by_lot(visits: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
-    """Return the same, of visits that lost a share of all packets, with the law's lots.
+    """Return the same, of visits that lost a share of all packets, with the model's lots.
 
-    low_s, high_s: the ends of the middle eight tenths of the lots (law.spread). way_s: wall_s
+    low_s, high_s: the ends of the middle eight tenths of the lots (model.spread). way_s: wall_s
     without what such visits compute. as_most: whether way_s lies between the two.
 
     beside: visits of the same ways, sizes and distances that lost nothing. What they take beyond
-    the law, in the median, is what is computed.
+    the model, in the median, is what is computed.
     """
     rows = placed(visits)
     rows = rows[rows["loss"] > 0]
-    calm = by_law(beside)
+    calm = by_model(beside)
     kinds = ["way", "n", "body", "latency_ms"]
-    computed_s = (calm["wall_s"] - calm["law_s"]).groupby([calm[kind] for kind in kinds]).median()
+    computed_s = (calm["wall_s"] - calm["model_s"]).groupby([calm[kind] for kind in kinds]).median()
     rows = rows.join(computed_s.clip(lower=0).rename("computed_s"), on=kinds)
     bounds = [
-        law.spread(row.way, row.n, row.body, row.latency_ms / 500, row.loss)[1:]
+        model.spread(row.way, row.n, row.body, row.latency_ms / 500, row.loss)[1:]
         for row in rows.itertuples()
     ]
     rows = rows.assign(low_s=[low for low, _ in bounds], high_s=[high for _, high in bounds])
@@ -160,7 +160,7 @@ def by_lot(visits: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(as_most=rows["way_s"].between(rows["low_s"], rows["high_s"]))
 
 
-def _law_way(visit: Any) -> str:
+def _model_way(visit: Any) -> str:
     if visit.client == "bare-h2" and visit.at_once > 1:
         return "streams, wide window" if visit.window_bytes >= 1 << 24 else "streams, own window"
     if visit.client != "pipes":
@@ -179,7 +179,7 @@ def matrix() -> tuple[pd.DataFrame, list[str]]:
 
     13 books and 200, from 4, 35 and 150 ms away, in all sizes; and 13 of 27 kB with 0.1, 1 and 2 %
     of the packets lost. HTTP/2's own window is left out if streams would take longer than AT_MOST_S
-    by the law: with a hundred streams in turn, none of them would end for so long that the reader
+    by the model: with a hundred streams in turn, none of them would end for so long that the reader
     took the store for dead. In quick mode there are no rows: it takes an hour or two.
 
     Returns them as `visit` does, and in words the ways that the line could not keep up with. Raises
@@ -191,7 +191,7 @@ def matrix() -> tuple[pd.DataFrame, list[str]]:
     parameter_sets: list[dict[str, Any]] = [
         {"n": n, "latency_s": far_s, "body_bytes": body, "window_bytes": window}
         for n, far_s, body, window in product((13, 200), far, (0, 3_000, 27_000, 100_000), _WINDOWS)
-        if window or law.seconds("streams, own window", n, body or SMALL, 2 * far_s) <= AT_MOST_S
+        if window or model.seconds("streams, own window", n, body or SMALL, 2 * far_s) <= AT_MOST_S
     ]
     parameter_sets += [
         {"n": 13, "latency_s": far_s, "body_bytes": 27_000, "window_bytes": _WINDOWS[1]}
@@ -224,7 +224,7 @@ def _measure(
             _measure([client], parameters, frames, refused)
 
 
-#: Seconds that a visit of the matrix may take by the law.
+#: Seconds that a visit of the matrix may take by the model.
 AT_MOST_S = 10.0
 
 #: HTTP/2's own window, and one that limits nothing.

@@ -1,10 +1,10 @@
-"""How long a visit takes over a line, by a law: round trips, flights of packets, and what is lost.
+"""A model of how long a visit takes over a line: round trips, flights of packets, and losses.
 
     seconds("six connections", n=13, body=27_000, trip_s=0.07)
     [seconds("streams, wide window", n=13, body=27_000, trip_s=0.07, loss=0.01, seed=i)
      for i in range(100)]
 
-The law knows packets and no processor: what a visit takes beyond it is computing. Chapter 20
+The model knows packets and no processor: what a visit takes beyond it is computing. Chapter 20
 derives it, and the calculator of the last chapter of its part draws it: casebook/charts/
 calculator.js says the same once more, and tests/charts/test_calculator.py holds both equal.
 
@@ -51,7 +51,7 @@ WAYS = {
 
 
 def seconds(way: str, n: int, body: int, trip_s: float, loss: float = 0.0, seed: int = 0) -> float:
-    """Compute how long a visit takes by the law.
+    """Compute how long a visit takes by the model.
 
     way: of WAYS. n: books, at least 1; body: bytes of each; trip_s: there and back. loss: the
     share of the server's packets that is lost, by a lot that the seed decides.
@@ -89,7 +89,7 @@ def _seconds(way: str, n: int, body: int, line: "_Line", tls: int = 1) -> float:
 def spread(
     way: str, n: int, body: int, trip_s: float, loss: float = 0.0
 ) -> tuple[float, float, float]:
-    """Compute seconds by the law, for DRAWS lots: their median, and between what most of them lie.
+    """Compute seconds by the model, for DRAWS lots: their median, and between what most lie.
 
     The ends are those of the middle eight tenths. Three times the same if nothing is lost.
     Parameters as for `seconds`.

@@ -1,10 +1,10 @@
-"""The law with losses that are chosen by hand: one book over one connection, in round trips."""
+"""The model with losses that are chosen by hand: one book over one connection, in round trips."""
 
 from itertools import chain, repeat
 
 import pytest
 
-from casebook.cases.bookstore.line import law
+from casebook.cases.bookstore.line import model
 
 LOST, CAME = 0.0, 1.0
 #: The packets in their order: TCP's handshake, TLS's, ten and nine of the list, and the book.
@@ -23,14 +23,14 @@ TCP, TLS, LIST = 0, 1, 2
         # The last of several takes a round trip more.
         ([LIST + 9], 5 + 1 + 1),
         # One that was alone, a timer more.
-        ([LIST + 19], 5 + 1 + law.SHORTEST_S),
-        ([LIST + 19, LIST + 20], 5 + 2 * (1 + law.SHORTEST_S)),
+        ([LIST + 19], 5 + 1 + model.SHORTEST_S),
+        ([LIST + 19, LIST + 20], 5 + 2 * (1 + model.SHORTEST_S)),
     ],
 )
 def test_what_a_lost_packet_costs(monkeypatch, lost, seconds):
     drawn = chain((LOST if place in lost else CAME for place in range(40)), repeat(CAME))
-    monkeypatch.setattr(law, "_lot", lambda _seed: drawn)
-    assert law.seconds("one connection", 1, 109, 1.0, loss=0.5) == pytest.approx(seconds)
+    monkeypatch.setattr(model, "_lot", lambda _seed: drawn)
+    assert model.seconds("one connection", 1, 109, 1.0, loss=0.5) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_what_a_lost_packet_costs(monkeypatch, lost, seconds):
     ],
 )
 def test_a_hundred_streams_at_a_time(n, trips):
-    assert law.round_trips("streams, wide window", n, 109) == trips
+    assert model.round_trips("streams, wide window", n, 109) == trips
 
 
 def test_after_a_loss_one_packet_more_leaves_in_each_round_trip(monkeypatch):
-    monkeypatch.setattr(law, "_lot", lambda _seed: chain([CAME, CAME, LOST], repeat(CAME)))
-    body = 30 * law.PACKET - law.AROUND
+    monkeypatch.setattr(model, "_lot", lambda _seed: chain([CAME, CAME, LOST], repeat(CAME)))
+    body = 30 * model.PACKET - model.AROUND
     # The list has left six that may: the book's thirty leave as 6, 7, 8 and 9.
-    assert law.seconds("one connection", 1, body, 1.0, loss=0.5) == pytest.approx(2 + 3 + 4)
+    assert model.seconds("one connection", 1, body, 1.0, loss=0.5) == pytest.approx(2 + 3 + 4)
