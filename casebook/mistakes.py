@@ -10,20 +10,24 @@ import inspect
 import math
 import numbers
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, overload
 
 from casebook.errors import UsageError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=type)
 
 #: What a cell shows in place of a traceback if somebody stops it.
 STOPPED = "Stopped. Nothing is broken: run the cell again, and it goes on with what is missing."
+#: The same, if it was not one of our functions that was stopped.
+STOPPED_ELSEWHERE = "Stopped. Nothing is broken: run the cell again."
 
 #: The types that are checked, and what each is called.
 _SIMPLE: dict[Any, tuple[type, str]] = {
@@ -45,8 +49,14 @@ _OTHERS: dict[Any, tuple[Any, str]] = {
 }
 
 
+@overload
+def for_readers(function: C) -> C: ...
+@overload
+def for_readers(function: Callable[P, R]) -> Callable[P, R]: ...
+
+
 def for_readers(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function that chapters call, so that a mistake is one sentence.
+    """Decorate a function, method or class that chapters call: a mistake is one sentence.
 
     The sentence says what is wrong with the arguments, or that the cell was stopped.
 
@@ -55,12 +65,16 @@ def for_readers(function: Callable[P, R]) -> Callable[P, R]:
     must not be empty. It raises UsageError. A KeyboardInterrupt goes on, and a notebook shows
     STOPPED for it.
     """
+    if isinstance(function, type):
+        function.__init__ = for_readers(function.__init__)  # type: ignore[misc]
+        return function
     parameters = inspect.signature(function)
+    of_call, is_method = _without_self(parameters)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            check(function, parameters, args, kwargs)
+            check(function, of_call, args[is_method:], kwargs)
             return function(*args, **kwargs)
         except KeyboardInterrupt as stop:
             stop._render_traceback_ = lambda: [STOPPED]  # type: ignore[attr-defined]
@@ -68,6 +82,21 @@ def for_readers(function: Callable[P, R]) -> Callable[P, R]:
 
     call.__signature__ = parameters  # type: ignore[attr-defined]
     return call
+
+
+def say_stops(shell: Any) -> None:
+    """Have a shell of IPython show one line if somebody stops a cell, whatever it was doing.
+
+    A shell that has handlers of its own keeps them.
+    """
+    if shell is not None and not shell.custom_exceptions:
+        shell.set_custom_exc((KeyboardInterrupt,), _show_stop)
+
+
+def _show_stop(shell: Any, kind: type, stop: BaseException, *_: object, **__: object) -> list[str]:
+    lines = getattr(stop, "_render_traceback_", lambda: [STOPPED_ELSEWHERE])()
+    shell._showtraceback(kind, stop, lines)
+    return lines
 
 
 def check(
@@ -101,7 +130,8 @@ def _types_of(function: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
     Of **options that are annotated as Unpack[Options], the TypedDict has the names.
     """
     hints, known, takes_any = typing.get_type_hints(function), {}, False
-    for name, parameter in inspect.signature(function).parameters.items():
+    parameters, _ = _without_self(inspect.signature(function))
+    for name, parameter in parameters.parameters.items():
         hint = hints.get(name, Any)
         if parameter.kind is not parameter.VAR_KEYWORD:
             known[name] = Any if parameter.kind is parameter.VAR_POSITIONAL else hint
@@ -110,6 +140,12 @@ def _types_of(function: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
         else:
             takes_any = True
     return known, takes_any
+
+
+def _without_self(parameters: inspect.Signature) -> tuple[inspect.Signature, bool]:
+    """Return the parameters that a caller of a method gives, and whether it is one."""
+    of_call = [parameter for name, parameter in parameters.parameters.items() if name != "self"]
+    return parameters.replace(parameters=of_call), "self" in parameters.parameters
 
 
 def _is_required(parameters: inspect.Signature, name: str) -> bool:
@@ -167,7 +203,9 @@ def check_range(name: str, value: float, low: float, high: float, unit: str = ""
 
 
 def _name(function: Callable[..., Any]) -> str:
-    return getattr(function, "__name__", "this")
+    """Return how a reader calls it; a class by its own name."""
+    names = getattr(function, "__qualname__", "this").split(".")
+    return names[-2] if names[-1] == "__init__" else names[-1]
 
 
 def _plain(parameters: inspect.Signature) -> str:
@@ -241,3 +279,6 @@ def _is_one_or_several(hint: Any) -> bool:
     parts = _parts(hint)
     several = [part for part in parts if typing.get_origin(part) in _SEVERAL]
     return any(typing.get_args(part)[:1] == (scalar,) for part in several for scalar in parts)
+
+
+say_stops(getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)())

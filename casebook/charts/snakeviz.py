@@ -24,6 +24,7 @@ from casebook.cases.fetching.observations import Observation, as_stats
 from casebook.colours import rules
 from casebook.errors import BookFailed
 from casebook.findings import media
+from casebook.mistakes import for_readers
 
 #: A line of a profile: file, line, function.
 Line = tuple[str, int, str]
@@ -42,6 +43,7 @@ TORN = (
 )
 
 
+@for_readers
 @dataclass(frozen=True)
 class ProfilePage:
     """A recorded profile to look into: in the book a link to its page, in JupyterLab the page.

@@ -146,6 +146,7 @@ class Decision:
         return f"{self.value:.3g} ({interval}, {self.rounds} rounds): {self.outcome}"
 
 
+@for_readers
 @dataclass(frozen=True)
 class Question:
     """What is asked of the rounds before they are taken.
@@ -158,6 +159,7 @@ class Question:
     values: Callable[[pd.DataFrame], pd.Series]
     window: Window
 
+    @for_readers
     def decide(self, frame: pd.DataFrame) -> Decision:
         """Decide from runs of one machine, this one first.
 

@@ -71,7 +71,7 @@ def _code(source: bytes) -> bytes:
         body = getattr(node, "body", None)
         if isinstance(body, list):
             body[:] = [statement for statement in body if not _is_talk(statement)]
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
             node.decorator_list[:] = filter(_does_something, node.decorator_list)
     return ast.dump(tree).encode()
 

@@ -4,18 +4,31 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import pandas as pd
 import pytest
-from chapter_calls import NO_READERS, called_by_chapters
+from chapter_calls import NO_READERS, called_by_chapters, types_of
 from IPython.core.interactiveshell import InteractiveShell
 
 from casebook import measure, observe
 from casebook import mistakes as mistakes_module
+from casebook.cases.bookstore import hello
+from casebook.cases.certificates import cores
+from casebook.cases.fetching import detector
+from casebook.cases.many import capacity
 from casebook.errors import CasebookError, RunFailed, UsageError
-from casebook.mistakes import STOPPED, check_choice, check_range, for_readers
+from casebook.laboratory.decisions import Question
+from casebook.mistakes import (
+    STOPPED,
+    STOPPED_ELSEWHERE,
+    check_choice,
+    check_range,
+    for_readers,
+    say_stops,
+)
 
 
 @for_readers
@@ -116,6 +129,52 @@ def test_options_are_checked_by_the_type_that_names_them(how: dict, sentence: st
     assert str(caught.value) == sentence
 
 
+@for_readers
+@dataclass(frozen=True)
+class Order:
+    """What a cell makes an object of, and a method that it calls."""
+
+    n: int = 1
+    way: str = "file"
+
+    @for_readers
+    def cost(self, size: float, free: bool = False) -> float:
+        """Say what it costs."""
+        return 0 if free else self.n * size
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: Order("ten"), "n is 'ten'; give a whole number"),
+        (lambda: Order(N=3), "Order knows no N=; there is n, way"),
+        (lambda: Order(1, "file", 3), "Order cannot take these arguments (too many positional "
+         "arguments); it is called as Order(n, way)"),
+        (lambda: Order().cost(), "cost needs size=; it is called as cost(size, free)"),
+        (lambda: Order().cost("big"), "size is 'big'; give a number"),
+        (lambda: Order().cost(1, fre=True), "cost knows no fre=; did you mean free?"),
+    ],
+)  # fmt: skip
+def test_a_class_and_a_method_say_what_is_wrong_as_functions_do(
+    call: Callable[[], object], sentence: str
+) -> None:
+    assert Order(3).cost(2) == 6 and str(inspect.signature(Order)).startswith("(n: int = 1, ")
+    with pytest.raises(UsageError) as caught:
+        call()
+    assert str(caught.value) == sentence
+
+
+def test_methods_that_chapters_call_are_checked() -> None:
+    """A chapter's variable says nothing of its class: these are named here."""
+    methods = (
+        Question.decide, cores._OnTwoCores.decide, hello.Site.log, detector.Watch.report,
+        detector.Watch.blocked_in, capacity.Costs.cpu_ms, capacity.Costs.second_ms,
+    )  # fmt: skip
+    for method in methods:
+        with pytest.raises(UsageError, match="knows no no_such_keyword=; "):
+            method(object(), no_such_keyword=1)
+
+
 @pytest.mark.parametrize("value", [0, 1001, float("nan")])
 def test_what_is_out_of_range_is_refused_with_the_range(value: float) -> None:
     check_range("n", 1, 1, 1000)
@@ -188,7 +247,7 @@ def test_a_notebook_shows_an_error_of_ours_as_its_sentence() -> None:
     assert issubclass(RunFailed, CasebookError)
 
 
-def test_a_notebook_shows_a_stop_in_a_measurement_in_one_line_and_another_as_ever() -> None:
+def test_a_notebook_shows_a_stop_in_one_line_wherever_it_was() -> None:
     @for_readers
     def waits() -> None:
         raise KeyboardInterrupt
@@ -196,8 +255,22 @@ def test_a_notebook_shows_a_stop_in_a_measurement_in_one_line_and_another_as_eve
     def other() -> None:
         raise KeyboardInterrupt
 
+    shell = InteractiveShell.instance()
     assert in_a_cell("waits()", waits=waits) == STOPPED
     assert "other" in in_a_cell("other()", other=other)
+    handlers = shell.custom_exceptions, shell.CustomTB
+    say_stops(shell)
+    say_stops(None)
+    try:
+        assert in_a_cell("waits()", waits=waits) == STOPPED
+        assert in_a_cell("other()", other=other) == STOPPED_ELSEWHERE
+        assert "ZeroDivisionError" in in_a_cell("1 / 0")
+        # A handler of somebody else's is left alone.
+        shell.set_custom_exc((ValueError,), lambda *_: ["mine"])
+        say_stops(shell)
+        assert shell.custom_exceptions == (ValueError,)
+    finally:
+        shell.custom_exceptions, shell.CustomTB = handlers
 
 
 def test_anything_unexpected_keeps_its_traceback() -> None:
@@ -219,7 +292,7 @@ WRONG = (
 def mistakes() -> Iterator[tuple[str, Callable[..., Any], str, Any]]:
     """Yield each function that a chapter calls with each of its parameters and wrong arguments."""
     for name, function in called_by_chapters().items():
-        hints = typing.get_type_hints(function)
+        hints = types_of(function)
         for parameter in inspect.signature(function).parameters.values():
             if name.startswith(NO_READERS) or parameter.kind in (
                 parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL
@@ -253,7 +326,7 @@ def _is_right(value: Any, part: Any) -> bool:
 def test_no_mistake_in_a_call_is_more_than_one_sentence() -> None:
     tried, otherwise = 0, {}
     for name, function, parameter, value in mistakes():
-        hints = typing.get_type_hints(function)
+        hints = types_of(function)
         try:
             function(**_others(function, hints, parameter), **{parameter: value})
             message = "no error"
@@ -272,10 +345,11 @@ def test_right_arguments_are_no_mistake() -> None:
     for name, function in called_by_chapters().items():
         if name.startswith(NO_READERS):
             continue
-        hints = typing.get_type_hints(function)
+        hints = types_of(function)
         arguments = _others(function, hints, "")
         signature = inspect.signature(function)
-        mistakes_module.check(function, signature, (), arguments)
+        called = vars(function)["__init__"] if inspect.isclass(function) else function
+        mistakes_module.check(called, signature, (), arguments)
         tried += bool(arguments)
     assert tried > 80, tried
 

@@ -57,6 +57,7 @@ def digest(folder: Path, source: str) -> str:
         ("size = 3", "size = 0x3"),
         # They say what is wrong with an argument, and what a book keeps.
         ("def main(box)", "@for_readers\ndef main(box)"),
+        ("class Box", "@for_readers\nclass Box"),
         ("def main(box)", "@not_a_measurement\ndef main(box)"),
     ],
 )

@@ -1,8 +1,9 @@
-"""The functions of ours that chapters call."""
+"""The functions and classes of ours that chapters call."""
 
 import ast
 import importlib
 import inspect
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ NO_READERS = ("casebook.words", "casebook.stacks.environments", "casebook.cases.
 
 
 def called_by_chapters() -> dict[str, Callable[..., Any]]:
-    """The functions of ours that chapters call, by name."""
+    """The functions and classes of ours that chapters call, by name."""
     calls: dict[str, Callable[..., Any]] = {}
     for path in sorted(places.NOTEBOOKS.glob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
@@ -29,9 +30,16 @@ def called_by_chapters() -> dict[str, Callable[..., Any]]:
                     names[alias.asname or alias.name] = _find(node.module or "", alias.name)
         for node in ast.walk(tree):
             function = _follow(node.func, names) if isinstance(node, ast.Call) else None
-            if inspect.isfunction(function) and function.__module__.startswith("casebook"):
+            is_called = inspect.isfunction(function) or inspect.isclass(function)
+            if is_called and function.__module__.startswith("casebook"):
                 calls[f"{function.__module__}.{function.__name__}"] = function
     return calls
+
+
+def types_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The types of what a function or a class is called with, by the names of its parameters."""
+    is_class = inspect.isclass(function)
+    return typing.get_type_hints(vars(function)["__init__"] if is_class else function)
 
 
 def _find(module: str, name: str) -> Any:

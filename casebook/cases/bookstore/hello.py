@@ -38,6 +38,7 @@ class Site(Server):
     `url` is https://127.0.0.1:PORT, `ca_file` the PEM file to trust.
     """
 
+    @for_readers
     def log(self, requests: int = 0) -> list[str]:
         """Return Twisted's log so far, line by line, once it tells of that many requests.
 

@@ -29,6 +29,7 @@ def busy(frame: pd.DataFrame) -> pd.Series:
 
 @dataclass(frozen=True)
 class _OnTwoCores(Question):
+    @for_readers
     def decide(self, frame: pd.DataFrame) -> Decision:
         cores = busy(frame)
         free = cores.index[cores >= ENOUGH]

@@ -22,6 +22,8 @@ from pathlib import Path
 
 import trustme
 
+from casebook.mistakes import for_readers
+
 ADDRESS = "127.0.0.1"
 
 #: Names in the certificate of every host.
@@ -43,6 +45,7 @@ class Hosts(contextlib.AbstractContextManager):
     where that is, for further files.
     """
 
+    @for_readers
     def __init__(self, count: int = 1, proxies: int = 0):
         self._counts = count, proxies
 

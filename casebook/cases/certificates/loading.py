@@ -26,7 +26,7 @@ from casebook.errors import CasebookError, RunFailed, UsageError
 from casebook.laboratory import measurements, recorded_rows, rounds
 from casebook.laboratory.experiment import Experiment, Parameters, in_rounds
 from casebook.laboratory.rounds import as_list
-from casebook.mistakes import check_range
+from casebook.mistakes import check_range, for_readers
 from casebook.stacks import commands, digests
 
 WAYS = ("file", "default", "compute")
@@ -43,6 +43,7 @@ APART, COUNTER = "locks_apart", "rwlocks"
 PRELOADS = ("", APART, COUNTER)
 
 
+@for_readers
 @dataclass(frozen=True)
 class Task:
     """What a process does, again and again: make a context and load certificates into it.

@@ -53,12 +53,14 @@ class Watch:
         ]
         return pd.DataFrame(rows, columns=["stack", "blocked_in", "source", "measured_at"])
 
+    @for_readers
     def report(self, number: int) -> str:
         """Return one report (from 1) as text, a line per call, the one that blocks last."""
         if not 1 <= number <= len(self.reports):
             raise UsageError(f"there is no report {number}; gevent made {len(self.reports)}")
         return "\n".join(map(_place_text, self.reports[number - 1]))
 
+    @for_readers
     def blocked_in(self, file: str) -> int:
         """Count the reports in which the loop was blocked in a file.
 

@@ -23,6 +23,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import trustme
 
+from casebook.mistakes import for_readers
+
 ADDRESS = "127.0.0.1"
 
 #: Nothing waits longer for the other end, in seconds.
@@ -57,6 +59,7 @@ class SlowToShakeHands(http.server.ThreadingHTTPServer):
     request_queue_size = 1024
     daemon_threads = True
 
+    @for_readers
     def __init__(self, handshake_s: float = 0.0, reply_s: float = 0.0):
         super().__init__((ADDRESS, 0), _Page)
         self.handshake_s, self.reply_s = handshake_s, reply_s

@@ -55,6 +55,7 @@ class Costs:
     server_batch_ms: float
     memory_mib: float
 
+    @for_readers
     def cpu_ms(self, size: float, cured: bool = True, pages_per_connection: float = 0) -> float:
         """Return it for a page, if `size` pages share a batch.
 
@@ -63,6 +64,7 @@ class Costs:
         connection_ms = self.connection_ms + (0 if cured else self.load_ms)
         return self.page_ms + self.task_ms / size + connection_ms / (pages_per_connection or size)
 
+    @for_readers
     def second_ms(self, workers: float, threads: float) -> float:
         """Return it for a second of a job, of the engine and workers whose threads have tasks."""
         return _second_ms(asdict(self), workers, threads)
