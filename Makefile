@@ -123,7 +123,8 @@ release-check: $(TESTS) dist
 	@$(BIN)/python .ci/release.py check $(TAG) && \
 	$(INSTALLERS) uv tool run twine==7.0.0 check --strict $(DIST)/* && \
 	$(BIN)/python -m pytest -n 2 -m "" tests/repository/test_release.py \
-	  tests/repository/test_products.py tests/doctor/test_doctor_installed.py \
+	  tests/repository/test_products.py \
+	  tests/repository/test_distributions.py tests/doctor/test_doctor_installed.py \
 	  tests/cure/test_shared_context_installed.py
 
 release: archive dist

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -89,20 +88,10 @@ def built(tmp_path_factory):
     return folder
 
 
-def another_python(version: str) -> Path:
-    """A Python that the book does not need: skips where there is none."""
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    found = [shutil.which(f"python{version}"), *pyenv.glob(f"versions/{version}.*/bin/python")]
-    for each in filter(None, found):  # pyenv's shims exist and fail
-        if subprocess.run([each, "-c", "import ssl"], capture_output=True).returncode == 0:
-            return Path(each)
-    pytest.skip(f"no Python {version} here")
-
-
 @pytest.fixture(scope="module", params=["3.9", "3.13"])
 def installed(request, built, tmp_path_factory):
     """The bin folder of an environment that has the wheel, requests and pytest."""
-    python, folder = another_python(request.param), tmp_path_factory.mktemp("venv")
+    python, folder = here.another_python(request.param), tmp_path_factory.mktemp("venv")
     [wheel] = built.glob("tls_doctor-*.whl")
     for command in (
         installers.uv("venv", "--clear", "--python", python, folder),
@@ -194,7 +183,7 @@ while True: ssl.create_default_context()
 
 def test_from_3_14_on_attach_needs_no_py_spy():
     """Python's own reader, which works where the doctor is run by the Python of the process."""
-    python = another_python("3.14")
+    python = here.another_python("3.14")
     with subprocess.Popen([python, "-c", LOADING], stdout=subprocess.PIPE) as loading:
         try:
             assert loading.stdout.readline() == b"begun\n"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -39,6 +40,16 @@ def needs(program: str) -> pytest.MarkDecorator:
     """The mark of a test that skips where a program is missing and may be."""
     missing = shutil.which(program) is None and program not in environments.required()
     return pytest.mark.skipif(missing, reason=f"{program} is not on the PATH")
+
+
+def another_python(version: str) -> Path:
+    """A Python that the book does not need: skips where there is none."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = [shutil.which(f"python{version}"), *pyenv.glob(f"versions/{version}.*/bin/python")]
+    for each in filter(None, found):  # pyenv's shims exist and fail
+        if subprocess.run([each, "-c", "import ssl"], capture_output=True).returncode == 0:
+            return Path(each)
+    pytest.skip(f"no Python {version} here")
 
 
 def python_in(name: str, *arguments: object, **more) -> subprocess.CompletedProcess:

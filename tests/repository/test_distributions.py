@@ -1,0 +1,61 @@
+"""Both products as a stranger installs them: by pip, with each Python that is here."""
+
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+from here import another_python, run
+
+from casebook.stacks import installers
+
+#: The cure asks for 3.7; the doctor's file, which also runs on 2.7, is tried in tests/doctor.
+PYTHONS = ("3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+
+USED = """
+import warnings
+warnings.simplefilter("error")
+import requests, requests_shared_context as cure
+cure.install()
+cure.preload()
+print(cure.stats()["loads"], cure.stats()["unknown"] or "known")
+"""
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory) -> list[Path]:
+    """What `make dist` builds: uv makes each wheel of its source distribution."""
+    folder = tmp_path_factory.mktemp("dist")
+    # This run has its environment: make is not to make it again.
+    done = run("make", "-o", ".venv/book.stamp", "dist", f"DIST={folder}")
+    assert done.returncode == 0, done.stderr
+    return sorted(folder.glob("*.whl"))
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_both_are_installed_agree_and_run(wheels: list[Path], version: str, tmp_path: Path) -> None:
+    python, folder = another_python(version), tmp_path / "venv"
+    for command in (
+        installers.uv("venv", "--python", python, folder),
+        installers.uv("pip", "install", "--python", folder, *wheels),
+        installers.uv("pip", "check", "--python", folder),
+    ):
+        done = run(*command)
+        assert done.returncode == 0, done.stderr
+    done = run(folder / "bin" / "python", "-c", USED, cwd=tmp_path)
+    assert done.stdout.split() == ["1", "known"], done.stderr
+    (tmp_path / "program.py").write_text("import ssl\nprint('ran')\n")
+    done = run(folder / "bin" / "tls-doctor", "run", "--", "program.py", cwd=tmp_path)
+    assert f"Python {version}." in done.stdout and "ran" in done.stderr, done.stdout
+
+
+def test_each_says_what_an_index_shows_of_it(wheels: list[Path]) -> None:
+    assert len(wheels) == 2
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            [name] = [name for name in archive.namelist() if name.endswith("/METADATA")]
+            told = message_from_bytes(archive.read(name))
+        assert told["Description-Content-Type"] == "text/markdown"
+        assert told["License"] == "MIT" and told["Requires-Python"] and told["Summary"]
+        # A page on an index has no folder beside it.
+        assert "](../" not in told.get_payload() and "](book/" not in told.get_payload()
