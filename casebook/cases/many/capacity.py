@@ -105,10 +105,8 @@ def fit_costs(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> 
     second_ms = _second_ms(a_second, curve["workers"], curve["threads"])
     seconds_ms = second_ms * curve["wall_s"] / curve["pages"]
     work_ms = curve["all_ms"] - loads_ms(curve, load_ms) - seconds_ms
-    engine_seconds_ms = a_second["engine_second_ms"] * curve["wall_s"] / curve["pages"]
-    engine_ms = curve["engine_cpu_ms"] - engine_seconds_ms
-    by_size = curve.assign(own=work_ms, engine=engine_ms).groupby("size")
-    work, engine = by_size["own"].median(), by_size["engine"].median()
+    by_size = curve.assign(own=work_ms).groupby("size")
+    work = by_size["own"].median()
     server = by_size["server_cpu_ms"].median()
     # A batch may be smaller than was asked for: the pages of a host need not fill its last one.
     filled = by_size["pages"].first() / by_size["batches"].first()
@@ -116,13 +114,14 @@ def fit_costs(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> 
         raise UsageError("a model of two costs needs jobs with two sizes of batches")
     small, large = work.index.min(), work.index.max()
     difference = 1 / filled[small] - 1 / filled[large]
+    engine_task_ms = _engine_task_ms(curve, a_second["engine_second_ms"])
     connection_ms = by_case.loc[cured, "cpu_ms"] - by_case.loc[reused, "cpu_ms"]
     batch_ms = (work[small] - work[large]) / difference
     server_ms = (server[small] - server[large]) / difference
     return Costs(
         page_ms=float(work[large] - batch_ms / filled[large]),
         task_ms=float(max(0, batch_ms - connection_ms)),
-        engine_task_ms=float((engine[small] - engine[large]) / difference),
+        engine_task_ms=engine_task_ms,
         connection_ms=float(connection_ms),
         handshake_ms=float(by_case.loc[cured, "handshake_ms"]),
         load_ms=float(load_ms),
@@ -131,6 +130,16 @@ def fit_costs(curve: pd.DataFrame, pages: pd.DataFrame, waits: pd.DataFrame) -> 
         server_batch_ms=float(server_ms),
         memory_mib=float(curve["peak_rss_mib"].max()),
     )
+
+
+def _engine_task_ms(curve: pd.DataFrame, engine_second_ms: float) -> float:
+    """Compute what scheduler and client spend on a batch, from the smallest and the largest one."""
+    of_seconds_ms = engine_second_ms * curve["wall_s"] / curve["pages"]
+    by_size = curve.assign(own=curve["engine_cpu_ms"] - of_seconds_ms).groupby("size")
+    own = by_size["own"].median()
+    filled = by_size["pages"].first() / by_size["batches"].first()
+    small, large = own.index.min(), own.index.max()
+    return float((own[small] - own[large]) / (1 / filled[small] - 1 / filled[large]))
 
 
 def _costs_per_second(waits: pd.DataFrame, load_ms: float) -> dict[str, float]:
@@ -342,6 +351,31 @@ def _check(**numbers: float) -> None:
 def tasks_per_s(costs: Costs) -> float:
     """Return how many tasks a second one scheduler hands out, if it does nothing else."""
     return 1000 / costs.engine_task_ms
+
+
+@for_readers
+def schedulers_asked(
+    costs: Costs, tasks_per_second: float, sizes: Iterable[str], **bounds: Any
+) -> Question:
+    """Ask how many schedulers it takes to hand out so many tasks a second, in each round.
+
+    Parameters:
+        costs: as `fit_costs` returns them; of these, what the engine spends in a second.
+        tasks_per_second: as many as there are to be handed out.
+        sizes: the two jobs (of jobs.measure) from which a round says what a task costs the engine.
+        bounds: of the window: above=, below=, or between=(low, high).
+    """
+    sizes = list(sizes)
+
+    def of_a_round(frame: pd.DataFrame) -> float:
+        task_ms = _engine_task_ms(frame, costs.engine_second_ms)
+        return tasks_per_second * task_ms / 1000
+
+    def values(frame: pd.DataFrame) -> pd.Series:
+        rows = frame[frame["job"].isin(sizes)]
+        return rows.groupby("repeat").apply(of_a_round, include_groups=False)
+
+    return Question(values, window(**bounds))
 
 
 #: How the two are called, by whether they are cured.
