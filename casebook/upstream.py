@@ -5,15 +5,17 @@
 Each verdict is a finding of a chapter about a package. It is decided by the same bench, in the same
 stack, with another release of that one package; one that is over is not decided. Prints the page in
 Markdown, or writes it to FILE; --keep also writes book/upstream.json, from which the book's page is
-made, and what a chapter says of its verdicts. Then it asks what clients can do today, in the
-releases of the book. Exits with 1 if a verdict is not as the table says, or if a client does what
-it did not do when that file was written. Needs the network, for the packages only.
+made, and what a chapter says of its verdicts. Then it asks what clients can do today, in their
+newest releases. Exits with 1 if a verdict is not as the table says, or if a client does what it did
+not do when that file was written: then the sentences made from its row have to be looked at. Needs
+the network, for the packages only.
 """
 
 import json
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +25,8 @@ import pandas as pd
 
 from casebook import places, stacks
 from casebook.cases import bookstore, certificates, handshakes, loop, patients
-from casebook.cases.bookstore.abilities import abilities
+from casebook.cases.bookstore import quic
+from casebook.cases.bookstore.abilities import CLIENTS, abilities
 from casebook.cases.fetching import analysis
 from casebook.cases.fetching.runs import measure
 from casebook.errors import CasebookError, RunFailed, UsageError
@@ -357,18 +360,29 @@ def decide(verdict: PackageClaim, version: str) -> Answer:
     """
     if not verdict.decide:
         raise UsageError(f"{verdict.claim} is over: each build of its chapter decides it")
-    table, stack = stacks.load(), stacks.get(verdict.stack)
+    with _with_release(verdict.stack, verdict.package, version):
+        is_true, counts = verdict.decide(verdict.stack)
+    return {"version": version, "still": bool(is_true), "counts": counts}
+
+
+@contextmanager
+def _with_release(name: str, package: str, version: str) -> Iterator[None]:
+    """Put a release of a package into a stack, for the benches in this process, meanwhile.
+
+    Everything else in the stack stays as the book has it, as far as it is compatible. Raises
+    EnvironmentFailed if the release cannot be installed.
+    """
+    table, stack = stacks.load(), stacks.get(name)
     with TemporaryDirectory(prefix="casebook-") as folder:
         lock = Path(folder, "lock")
-        text = locks.with_release(stack, verdict.package, f"=={version}")
+        text = locks.with_release(stack, package, f"=={version}")
         lock.with_suffix(".txt").write_text(text)
-        table[stack.name] = replace(stack, lock=str(lock))  # for the benches in this process
+        table[name] = replace(stack, lock=str(lock))
         try:
-            environments.ensure(table[stack.name])  # or a recorded run would stand in for it
-            is_true, counts = verdict.decide(stack.name)
+            environments.ensure(table[name])  # or a recorded run would stand in for it
+            yield
         finally:
-            table[stack.name] = stack
-    return {"version": version, "still": bool(is_true), "counts": counts}
+            table[name] = stack
 
 
 def newest(verdict: PackageClaim, allowed: str = "", prerelease: bool = False) -> str:
@@ -376,9 +390,12 @@ def newest(verdict: PackageClaim, allowed: str = "", prerelease: bool = False) -
 
     Raises EnvironmentFailed if there is none.
     """
-    stack = stacks.get(verdict.stack)
-    text = locks.with_release(stack, verdict.package, allowed, prerelease)
-    return stacks.pins(text)[verdict.package]
+    return _newest(verdict.stack, verdict.package, allowed, prerelease)
+
+
+def _newest(name: str, package: str, allowed: str = "", prerelease: bool = False) -> str:
+    text = locks.with_release(stacks.get(name), package, allowed, prerelease)
+    return stacks.pins(text)[package]
 
 
 def find_turn(verdict: PackageClaim, turned: str) -> str:
@@ -426,9 +443,47 @@ def answers(verdict: PackageClaim) -> list[Answer]:
 
 
 def clients() -> list[Answer]:
-    """Return what clients can do today: the rows of `abilities`, in values that JSON knows."""
-    rows = abilities()
-    return rows.astype(object).where(rows.notna(), None).to_dict("records")
+    """Return what clients can do in their newest releases: the rows of `abilities`.
+
+    In values that JSON knows. If a client cannot be asked, its row has its name, and as `failure`
+    why.
+    """
+    return [_client(name, *of) for name, of in CLIENTS.items()]
+
+
+def _client(name: str, stack: str, over_quic: str) -> Answer:
+    package = name.replace("_", "-")
+    try:
+        version = _newest(stack, package)
+        with ExitStack() as releases:
+            for stack_name in [stack, *[quic.STACK] * bool(over_quic)]:
+                releases.enter_context(_with_release(stack_name, package, version))
+            rows = abilities([name])
+    except CasebookError as error:
+        return {"client": name, "failure": str(error).splitlines()[0]}
+    [row] = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    return row
+
+
+def row_changes(today: list[Answer], kept: list[Answer]) -> list[str]:
+    """Say which clients do what they did not do, whatever their release, in a line each."""
+    before = {row["client"]: row for row in kept}
+    lines = []
+    for row in today:
+        known = before.get(row["client"], {})
+        changes = [
+            f"{column} {known.get(column)} -> {value}"
+            for column, value in row.items()
+            if column != "release" and value != known.get(column)
+        ]
+        if changes:
+            release = row.get("release") or "the newest"
+            lines.append(
+                f"{row['client']} {release}: a row has changed, {', '.join(changes)}: the "
+                "sentences made from it must be looked at"
+            )
+    gone = before.keys() - {row["client"] for row in today}
+    return lines + [f"{name}: nobody asks it any more" for name in sorted(gone)]
 
 
 def main(arguments: list[str]) -> int:
@@ -449,7 +504,17 @@ def main(arguments: list[str]) -> int:
         for reply in answered:
             print(f"{verdict.package} {reply['version']}: {reply['counts']}", file=sys.stderr)
     today = clients()
-    as_expected &= today == pages.load(places.ROOT).get("clients", [])
+    known = pages.load(places.ROOT).get("clients", [])
+    for change in (changes := row_changes(today, known)):
+        print(change, file=sys.stderr)
+    as_expected &= not changes
+    # Of a client that could not be asked the page has what it did before.
+    today = [
+        row
+        for answer in today
+        for row in ([answer] if "failure" not in answer else known)
+        if row["client"] == answer["client"]
+    ]
     record = {"asked": measurements.utc_now()[:10], "verdicts": rows, "clients": today}
     if options.keep:
         content = json.dumps(record, indent=1, ensure_ascii=False) + "\n"

@@ -138,3 +138,19 @@ def test_schedulers_and_machines_for_a_job_that_has_to_be_done_in_time(hours, sc
     assert (stock["schedulers"], cured["schedulers"]) == (schedulers, schedulers)
     assert (stock["machines"], cured["machines"]) == machines
     assert cured["dollars"] == pytest.approx(7e6 / 3600 * 0.1) and cured["memory_gib"] == 8
+
+
+def test_how_many_schedulers_it_takes_is_asked_in_each_round():
+    rows = [
+        {"repeat": repeat, "job": str(size), "size": size, "pages": 10 * size, "batches": 10,
+         "wall_s": 1.0, "engine_cpu_ms": task_ms / size + COSTS.engine_second_ms / (10 * size)}
+        for repeat, task_ms in enumerate([4, 5, 6] * 3, 1)
+        for size in (1, 10, 100)
+    ]  # fmt: skip
+    asked = capacity.schedulers_asked(COSTS, 1000, ["1", "100"], above=1)
+    decision = asked.decide(pd.DataFrame(rows))
+    assert [round(value, 9) for value in asked.values(pd.DataFrame(rows))] == [4, 5, 6] * 3
+    assert decision.outcome == "holds" and decision.value == pytest.approx(5)
+    # One that has nothing but its seconds to spend on would be enough.
+    enough = capacity.schedulers_asked(COSTS, 100, ["1", "100"], above=1)
+    assert enough.decide(pd.DataFrame(rows)).outcome == "otherwise"

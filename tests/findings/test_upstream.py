@@ -2,15 +2,19 @@
 
 import re
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 from here import environment, needs, run
+from packaging.version import Version
 
 from casebook import places, stacks, upstream
 from casebook.cases.bookstore import abilities
-from casebook.errors import EnvironmentFailed, UsageError
+from casebook.errors import EnvironmentFailed, RunFailed, UsageError
 from casebook.laboratory import measurements
 from casebook.pages import upstream_page as pages
 
@@ -241,12 +245,55 @@ def test_a_client_that_turns_fails_the_nightly_job(monkeypatch: pytest.MonkeyPat
     assert "HTTP/3: requests, niquests" in capsys.readouterr().out
 
 
-def test_what_is_kept_of_clients_is_of_the_releases_that_the_book_has() -> None:
+def test_a_row_that_has_changed_is_named_whatever_the_release() -> None:
+    slow, wide = ROWS[:2]
+    assert upstream.row_changes([slow | {"release": "2"}, wide], [slow, wide]) == []
+    assert upstream.row_changes([slow | {"release": "2", "http3": True}], [slow, wide]) == [
+        "slow 2: a row has changed, http3 False -> True: the sentences made from it must be looked "
+        "at",
+        "wide: nobody asks it any more",
+    ]
+
+
+def test_a_client_is_asked_in_its_newest_release_wherever_it_is_visited(monkeypatch) -> None:
+    releases = []
+
+    @contextmanager
+    def released(*of: str) -> Iterator[None]:
+        releases.append(of)
+        yield
+
+    monkeypatch.setattr(upstream, "CLIENTS", {"curl_cffi": ("curl-cffi-today", "curl")})
+    monkeypatch.setattr(upstream, "_newest", lambda stack, package: "99")
+    monkeypatch.setattr(upstream, "_with_release", released)
+    monkeypatch.setattr(upstream, "abilities", lambda names: pd.DataFrame(ROWS[:1]))
+    assert [row["client"] for row in upstream.clients()] == ["slow"]
+    assert releases == [("curl-cffi-today", "curl-cffi", "99"), ("quic-today", "curl-cffi", "99")]
+
+
+def test_a_client_that_cannot_be_asked_fails_the_night_and_keeps_its_row(
+    monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    def fails(_names: list[str]) -> None:
+        raise RunFailed("over HTTP/2: the client asked for nothing.")
+
+    monkeypatch.setattr(upstream, "PACKAGE_CLAIMS", [])
+    monkeypatch.setattr(upstream, "_newest", lambda stack, package: "99")
+    monkeypatch.setattr(upstream, "_with_release", lambda *_: nullcontext())
+    monkeypatch.setattr(upstream, "abilities", fails)
+    assert upstream.main([]) == 1
+    printed = capsys.readouterr()
+    assert "failure None -> over HTTP/2: the client asked for nothing." in printed.err
+    assert pages.clients(pages.load(places.ROOT)) in printed.out
+
+
+def test_what_is_kept_of_clients_is_of_no_older_release_than_the_book_has() -> None:
     known = pages.load(places.ROOT)["clients"]
     assert [row["client"] for row in known] == list(abilities.CLIENTS)
     for row in known:
         stack = stacks.get(abilities.CLIENTS[row["client"]][0])
-        assert row["release"] == stack.packages[row["client"].replace("_", "-")]
+        pinned = stack.packages[row["client"].replace("_", "-")]
+        assert Version(row["release"]) >= Version(pinned)
 
 
 def test_chapters_say_of_clients_what_the_rows_say() -> None:
@@ -268,4 +315,4 @@ def test_chapters_say_of_clients_what_the_rows_say() -> None:
 
 @pytest.mark.nightly
 def test_clients_do_today_what_the_pages_say() -> None:
-    assert upstream.clients() == pages.load(places.ROOT)["clients"]
+    assert upstream.row_changes(upstream.clients(), pages.load(places.ROOT)["clients"]) == []
