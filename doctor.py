@@ -492,8 +492,8 @@ def processes_of_ps():
     running = {}
     try:
         command = ["ps", "-A", "-o", "pid=,ppid=,stat=,lstart="]
-        asked = subprocess.Popen(command, stdout=subprocess.PIPE, close_fds=True)
-        lines = asked.communicate()[0].splitlines()
+        ps = subprocess.Popen(command, stdout=subprocess.PIPE, close_fds=True)
+        lines = ps.communicate()[0].splitlines()
     except EnvironmentError:
         lines = []
     for line in lines:
@@ -5101,7 +5101,7 @@ def command_without_secrets(words):
 
     words: of the command, as a program has them in sys.argv.
     """
-    shown, is_value = [], False
+    cleaned, is_value = [], False
     for word in words:
         name, sign = _option(word)
         if is_value and not word.startswith("-"):
@@ -5111,8 +5111,8 @@ def command_without_secrets(words):
         elif re.match(r"(?=.*\d)(?=.*[A-Za-z])[\w+=-]{16,}$", word) and not word.startswith("--"):
             word = "..."
         is_value = word.startswith("--") and not sign and bool(_SECRET_NAME.search(name))
-        shown.append(_PASSWORD_IN_URL.sub(r"\1...", word))
-    return " ".join(shown)
+        cleaned.append(_PASSWORD_IN_URL.sub(r"\1...", word))
+    return " ".join(cleaned)
 
 
 def _option(word):
@@ -7480,9 +7480,9 @@ def left_of(program, folder, events):
     deadline = clock() + LEFT_ENDS_WITHIN_S
     while True:
         kinds = ("process", "forked")
-        begun = set(event["pid"] for event in read_events(events) if event["is"] in kinds)
+        writers = set(event["pid"] for event in read_events(events) if event["is"] in kinds)
         pids = set(running_processes()) - set([program, os.getpid()])
-        pids = [pid for pid in pids if (pid in begun or is_of(pid, folder)) and is_python(pid)]
+        pids = [pid for pid in pids if (pid in writers or is_of(pid, folder)) and is_python(pid)]
         if not pids or clock() > deadline:
             return pids
         time.sleep(0.02)

@@ -129,17 +129,17 @@ def _types_of(function: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
 
     Of **options that are annotated as Unpack[Options], the TypedDict has the names.
     """
-    hints, known, takes_any = typing.get_type_hints(function), {}, False
+    hints, hints_by_name, takes_any = typing.get_type_hints(function), {}, False
     parameters, _ = _without_self(inspect.signature(function))
     for name, parameter in parameters.parameters.items():
         hint = hints.get(name, Any)
         if parameter.kind is not parameter.VAR_KEYWORD:
-            known[name] = Any if parameter.kind is parameter.VAR_POSITIONAL else hint
+            hints_by_name[name] = Any if parameter.kind is parameter.VAR_POSITIONAL else hint
         elif typing.get_origin(hint) is typing.Unpack:
-            known |= typing.get_type_hints(typing.get_args(hint)[0])
+            hints_by_name |= typing.get_type_hints(typing.get_args(hint)[0])
         else:
             takes_any = True
-    return known, takes_any
+    return hints_by_name, takes_any
 
 
 def _without_self(parameters: inspect.Signature) -> tuple[inspect.Signature, bool]:

@@ -220,12 +220,12 @@ def drawing(
 
 def _are_apart(axes: Axes, parts: Sequence[Part], columns: Sequence[str]) -> bool:
     """Return whether the last dot of any row is apart from its median."""
-    ends = [
+    spans = [
         axes.transData.transform([(runs.median(), 0), (runs.max(), 0)])[:, 0]
         for part in parts
         for runs in (part.rows[column] for column in columns)
     ]
-    return any(last - middle >= _APART for middle, last in ends)
+    return any(last - middle >= _APART for middle, last in spans)
 
 
 def _free_line(axes: Axes, limits: Mapping[str, float]) -> int:

@@ -117,10 +117,10 @@ def _labelled(
 
 def _without_doubles(labels: Sequence[_EndLabel]) -> list[_EndLabel]:
     """Return the labels, of several lines with one name and colour only the uppermost."""
-    kept = {}
+    labels_by_text = {}
     for label in sorted(labels, key=lambda label: label.y):
-        kept[label.text, label.colour] = label
-    return list(kept.values())
+        labels_by_text[label.text, label.colour] = label
+    return list(labels_by_text.values())
 
 
 def set_axes(

@@ -122,8 +122,8 @@ def source(
     project keeps (charts/quotes.py). Raises UsageError if there is no such module, it has no such
     name, there are more than LONGEST lines, or other lines are kept than the package has.
     """
-    asked = f"{module} {name} {lines or ''}".strip()
-    quotation, reason = quotes.find(stack, asked), "it is not kept"
+    request = f"{module} {name} {lines or ''}".strip()
+    quotation, reason = quotes.find(stack, request), "it is not kept"
     try:
         environment = environments.ensure(stacks.get(stack))
         if not environments.is_another_machine():
@@ -143,7 +143,7 @@ def source(
         path=quotation.path,
         first=min(quotation.lines),
         last=max(quotation.lines),
-        quotes=(quotes.record(stack, asked, quotation),),
+        quotes=(quotes.record(stack, request, quotation),),
     )
 
 
@@ -248,8 +248,8 @@ def files_of(environment: Environment, names: Iterable[str]) -> dict[str, Quote]
     """
     files = {}
     if environments.is_another_machine():
-        found = {name: quotes.find(environment.stack.name, name) for name in names}
-        return {name: quotation for name, quotation in found.items() if quotation}
+        quotations = {name: quotes.find(environment.stack.name, name) for name in names}
+        return {name: quotation for name, quotation in quotations.items() if quotation}
     folders = _search_path(environment)
     for name in names:
         for folder in folders:

@@ -37,16 +37,16 @@ class Quote:
         return f"{self.release}: {self.path}, lines {min(self.lines)} to {max(self.lines)}."
 
 
-def find(stack: str, asked: str) -> Quote | None:
+def find(stack: str, request: str) -> Quote | None:
     """Return what is kept of `module name lines`, or of a file by its path, in a stack."""
     store = _store(FILE)
-    found = store["asked"].get(f"{stack} {asked}")
-    if found is None:
+    entry = store["asked"].get(f"{stack} {request}")
+    if entry is None:
         return None
-    release = store["releases"][found["release"]]
-    lines = release["files"][found["path"]]
-    chosen = {number: lines[str(number)] for number in _numbers(found["lines"])}
-    return Quote(found["release"], release["licence"], found["path"], chosen)
+    release = store["releases"][entry["release"]]
+    lines = release["files"][entry["path"]]
+    chosen = {number: lines[str(number)] for number in _numbers(entry["lines"])}
+    return Quote(entry["release"], release["licence"], entry["path"], chosen)
 
 
 def _numbers(text: str) -> list[int]:
@@ -80,9 +80,9 @@ def check(quote: Quote) -> None:
             )
 
 
-def record(stack: str, asked: str, quote: Quote) -> dict[str, Any]:
+def record(stack: str, request: str, quote: Quote) -> dict[str, Any]:
     """Return what a cell's output says of a quote."""
-    return {"key": f"{stack} {asked}", **asdict(quote)}
+    return {"key": f"{stack} {request}", **asdict(quote)}
 
 
 def gathered(notebooks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -114,10 +114,10 @@ def _store(file: Path) -> dict[str, Any]:
 def keep() -> str:
     """Keep what the chapters quoted when they last ran, beside what is kept; say how much it is."""
     executed = sorted((places.BUILD / "executed").glob("*.ipynb"))
-    now = gathered(json.loads(path.read_text(encoding="utf-8")) for path in executed)
+    latest = gathered(json.loads(path.read_text(encoding="utf-8")) for path in executed)
     store = json.loads(json.dumps(_store(FILE)))
-    store["asked"] |= now["asked"]
-    for name, release in now["releases"].items():
+    store["asked"] |= latest["asked"]
+    for name, release in latest["releases"].items():
         files = store["releases"].setdefault(name, {**release, "files": {}})["files"]
         for path, lines in release["files"].items():
             files[path] = files.get(path, {}) | lines

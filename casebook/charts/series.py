@@ -346,9 +346,9 @@ def reading(marks: str, parts: Sequence[Part], *further: str) -> str:
 
 def colour_key(parts: Sequence[Part]) -> str:
     """Say what the colours of roles mean, if some are drawn: "orange: slow; blue: fast"."""
-    drawn = {part.colour for part in parts}
+    part_colours = {part.colour for part in parts}
     texts = {"slow": "orange: slow, or one after the other", "fast": "blue: fast, or all at once"}
-    return "; ".join(text for role, text in texts.items() if ROLES[role] in drawn)
+    return "; ".join(text for role, text in texts.items() if ROLES[role] in part_colours)
 
 
 def span(values: pd.Series) -> str:

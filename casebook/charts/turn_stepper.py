@@ -209,7 +209,7 @@ class _Run:
         sentence = self.describe_step(self.deciding)
         return f"{words.capital(self.label)}: {sentence[0].lower()}{sentence[1:]}"
 
-    def as_data(self, others: Sequence["_Run"]) -> dict[str, Any]:
+    def as_data(self, other_runs: Sequence["_Run"]) -> dict[str, Any]:
         """Return the input of turn_stepper.js: the steps, with the state and the place of each row.
 
         The last one is no turn: all are done, and it says how long that took here and in the
@@ -228,7 +228,7 @@ class _Run:
             "from": steps[-1]["to"],
             "to": steps[-1]["to"],
             "rows": [["idle" if row == LOOP else "done", -1] for row in self.rows],
-            "says": " ".join([self.describe_end(), *(run.describe_length() for run in others)]),
+            "says": " ".join([self.describe_end(), *(run.describe_length() for run in other_runs)]),
         }
         return {
             "label": self.label,

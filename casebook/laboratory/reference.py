@@ -99,38 +99,38 @@ def stand_ins(
 
 
 def _nearest(candidates: list[StandIn], nearest: Mapping[str, Collection[Any]]) -> list[StandIn]:
-    for name, wanted in nearest.items():
-        there = dict.fromkeys(candidate.values[name] for candidate in candidates)
-        if not wanted or not there:
+    for name, requested_values in nearest.items():
+        recorded_values = dict.fromkeys(candidate.values[name] for candidate in candidates)
+        if not requested_values or not recorded_values:
             continue
         note = ""
-        if not any(value in wanted for value in there):
-            closest = min(there, key=lambda number: _distance(number, wanted))
-            requested = ", ".join(f"{value:g}" for value in wanted)
+        if not any(value in requested_values for value in recorded_values):
+            closest = min(recorded_values, key=lambda number: _distance(number, requested_values))
+            requested = ", ".join(f"{value:g}" for value in requested_values)
             note = f"{_WORDS.get(name, name)} {closest:g} instead of {requested}"
-            wanted = [closest]
+            requested_values = [closest]
         candidates = [
             replace(candidate, instead="; ".join(filter(None, (candidate.instead, note))))
             for candidate in candidates
-            if candidate.values[name] in wanted
+            if candidate.values[name] in requested_values
         ]
     return candidates
 
 
-def _values(question: Any, asked: Any) -> dict[str, Any] | None:
+def _values(question: Any, parameters: Any) -> dict[str, Any] | None:
     """Return what was asked in the unknown parts of a question; None if something else was."""
     if isinstance(question, str) and question.startswith(_UNKNOWN):
-        return {question.removeprefix(_UNKNOWN): asked}
-    if isinstance(question, dict) and isinstance(asked, dict):
-        if question.keys() != asked.keys():
+        return {question.removeprefix(_UNKNOWN): parameters}
+    if isinstance(question, dict) and isinstance(parameters, dict):
+        if question.keys() != parameters.keys():
             return None
-        pairs = [(part, asked[name]) for name, part in question.items()]
-    elif isinstance(question, list) and isinstance(asked, list):
-        if len(question) != len(asked):
+        pairs = [(part, parameters[name]) for name, part in question.items()]
+    elif isinstance(question, list) and isinstance(parameters, list):
+        if len(question) != len(parameters):
             return None
-        pairs = list(zip(question, asked, strict=True))
+        pairs = list(zip(question, parameters, strict=True))
     else:
-        return {} if question == asked else None
+        return {} if question == parameters else None
     values: dict[str, Any] = {}
     for part, asked_part in pairs:
         inside = _values(part, asked_part)

@@ -37,7 +37,7 @@ def build(
 
     book = contents.Book(root)
     if not (fresh or file) and (summary := last_build.summary(book, everything)):
-        last_build.tell(summary)
+        last_build.print_summary(summary)
         return book.html / "index.html"
     from casebook.pages import building
 

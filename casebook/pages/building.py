@@ -77,7 +77,7 @@ def build(
     if strict:
         problems = [*problems, *holes]
     summary = _summary(book, collected, first_page)
-    last_build.tell(summary)
+    last_build.print_summary(summary)
     if problems:
         raise BookFailed(
             "\n".join(problems) + "\nThe pages are there all the same. `make book` tries again "
@@ -100,10 +100,10 @@ def is_up_to_date(book: Book) -> bool:
     Then every chapter has run as it is, on this machine or from the machine file that stands in for
     it.
     """
-    measured, nearest = _to_measure(book, everything=False), _most_alike(book)
-    others = [path for path in book.notebooks() if path not in measured]
-    return not execution.stale_notebooks(book, measured) and not (
-        others and execution.stale_notebooks(book, others, nearest)
+    measured_here, nearest = _to_measure(book, everything=False), _most_alike(book)
+    other_paths = [path for path in book.notebooks() if path not in measured_here]
+    return not execution.stale_notebooks(book, measured_here) and not (
+        other_paths and execution.stale_notebooks(book, other_paths, nearest)
     )
 
 
@@ -189,7 +189,7 @@ def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
     chapters = execution.execute(book, file)
     collected = records.collect(book, chapters, machine)
     first_page, problems = rendering.render(book, chapters, collected)
-    last_build.tell(_summary(book, collected, first_page))
+    last_build.print_summary(_summary(book, collected, first_page))
     if missing := sum(len(execution.not_in_file(chapter.notebook)) for chapter in chapters):
         print(f"cells that {file.name} has no answer to, and that say so: {missing}",
               file=sys.stderr, flush=True)  # fmt: skip

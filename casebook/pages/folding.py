@@ -159,7 +159,7 @@ def _fold_run(parent: nodes.Element, cells: list[nodes.container], keep_findings
     The findings that came out as they should go there too, unless they are to be kept in sight.
     """
     place = parent.index(cells[0])
-    fold, shown = HideCodeCellNode(classes=["fold"]), []
+    fold, visible_cells = HideCodeCellNode(classes=["fold"]), []
     for cell in cells:
         parent.remove(cell)
         codes = [part for part in cell if isinstance(part, HideCodeCellNode)]
@@ -175,26 +175,26 @@ def _fold_run(parent: nodes.Element, cells: list[nodes.container], keep_findings
             if not outputs.children:
                 cell.remove(outputs)
         fold += behind
-        shown += [cell] if cell.children else []
-    fold["prompt_show"], only_checked = _prompt(shown)
-    if only_checked and not shown:
+        visible_cells += [cell] if cell.children else []
+    fold["prompt_show"], only_checked = _prompt(visible_cells)
+    if only_checked and not visible_cells:
         parent.insert(place, nodes.container("", fold, classes=["cb-run", "checking"]))
         return
     fold["classes"] += ["checking"] * only_checked
-    parent.insert(place, nodes.container("", *shown, fold, classes=["cb-run"]))
+    parent.insert(place, nodes.container("", *visible_cells, fold, classes=["cb-run"]))
 
 
-def _prompt(shown: list[nodes.container]) -> tuple[str, bool]:
+def _prompt(visible_cells: list[nodes.container]) -> tuple[str, bool]:
     """Return what the fold below the outputs of cells is called, and if only checking shows it."""
-    text = "".join(cell.astext() for cell in shown)
-    drawn = re.findall(r'class="cb (cb-\w+)', text)
-    blocks = (block for cell in shown for block in cell.findall(nodes.literal_block))
+    text = "".join(cell.astext() for cell in visible_cells)
+    figures = re.findall(r'class="cb (cb-\w+)', text)
+    blocks = (block for cell in visible_cells for block in cell.findall(nodes.literal_block))
     code = "".join(block.astext() for block in blocks if block.get("language") == "python")
     if code and code.strip() == text.strip():  # it is shown as Markdown
-        drawn = ["cb-listing"]
-    if set(drawn) - {"cb-listing"} or (text.strip() and not drawn):
+        figures = ["cb-listing"]
+    if set(figures) - {"cb-listing"} or (text.strip() and not figures):
         return _MEASURED, False
-    return _PREPARED[drawn[0] if drawn else ""], True
+    return _PREPARED[figures[0] if figures else ""], True
 
 
 def is_quiet(output: str) -> bool:

@@ -25,11 +25,11 @@ def stamp(book: Book, everything: bool) -> str:
     everything: the whole laboratory is measured.
     """
     sources = [path.name for path in book.root.iterdir() if _is_source(path)]
-    kept = [book.executed, book.runs, book.build / "site.stamp", book.html / "index.html"]
+    kept_files = [book.executed, book.runs, book.build / "site.stamp", book.html / "index.html"]
     return digests.digest(
         staleness.of_files(book.root, sources),
         staleness.of_surroundings(book),
-        [_states(path) for path in [*kept, book.root / places.LOCAL_NAME / "program.json"]],
+        [_states(path) for path in [*kept_files, book.root / places.LOCAL_NAME / "program.json"]],
         [everything, os.environ.get("CASEBOOK_REQUIRE", "")],
     )
 
@@ -37,10 +37,10 @@ def stamp(book: Book, everything: bool) -> str:
 def summary(book: Book, everything: bool) -> str | None:
     """Return what the last build printed at its end; None if another one has something to do."""
     try:
-        kept = json.loads(_file(book).read_text(encoding="utf-8"))
+        record = json.loads(_file(book).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return kept["summary"] if kept["stamp"] == stamp(book, everything) else None
+    return record["summary"] if record["stamp"] == stamp(book, everything) else None
 
 
 def keep(book: Book, everything: bool, summary: str) -> None:
@@ -54,7 +54,7 @@ def forget(book: Book) -> None:
     _file(book).unlink(missing_ok=True)
 
 
-def tell(summary: str) -> None:
+def print_summary(summary: str) -> None:
     """Print the end of a build."""
     print(summary, file=sys.stderr, flush=True)
 

@@ -243,10 +243,10 @@ def _range_text(bounds: Sequence[Value] | None) -> str:
     return " to ".join(dict.fromkeys(_quantity(end) for end in bounds or ()))
 
 
-def _chapter(shown: Finding | Comparison, kind: str) -> str:
+def _chapter(entry: Finding | Comparison, kind: str) -> str:
     """Return a link to the place where the chapter shows a finding or a comparison."""
-    address = f"../notebooks/{shown.chapter}.html#{kind}-{html.escape(shown.id)}"
-    return f'<a href="{address}">{in_cell(shown.chapter.replace("_", " "))}</a>'
+    address = f"../notebooks/{entry.chapter}.html#{kind}-{html.escape(entry.id)}"
+    return f'<a href="{address}">{in_cell(entry.chapter.replace("_", " "))}</a>'
 
 
 def _quantity(value: Any, unit: Any = None) -> str:

@@ -95,20 +95,20 @@ def of_captions(text: str, is_published: bool = False) -> str:
     how to measure theirs; whoever built it reads "this machine".
     """
     days: dict[tuple[str, str], list[str]] = {}
-    for found in _CAPTION.finditer(text):
-        key = (found["how"].capitalize(), found["place"])
-        days.setdefault(key, []).extend(filter(None, (found["first"], found["last"])))
+    for match in _CAPTION.finditer(text):
+        key = (match["how"].capitalize(), match["place"])
+        days.setdefault(key, []).extend(filter(None, (match["first"], match["last"])))
     sentences = []
-    for (how, place), dates in days.items():
+    for (verb, place), dates in days.items():
         first, last = min(dates, key=_as_date), max(dates, key=_as_date)
         time = f"{first} to {last}" if last != first else first
-        if f"{how} on {place}" == _HERE:
+        if f"{verb} on {place}" == _HERE:
             place, time = (
                 (own_machine(), f"{time}; your own machine's numbers come from make book")
                 if is_published
                 else (f"{place} ({own_machine()})", time)
             )
-        sentences.append(f"{how} on {place}, {time}.")
+        sentences.append(f"{verb} on {place}, {time}.")
     return " ".join(sentences)
 
 

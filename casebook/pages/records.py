@@ -98,13 +98,13 @@ def _machines(
     """Return the machine of this book with its findings, and those that come with the book."""
     if machine is None:
         about = {name: fact for name, fact in machine_files.describe().items() if name != "commit"}
-        own = machine_files.findings_of(finding.as_json() for finding in findings)
-        first = machine_files.Machine("this machine", about, answers, own)
+        findings_here = machine_files.findings_of(finding.as_json() for finding in findings)
+        first = machine_files.Machine("this machine", about, answers, findings_here)
     else:
-        own = machine_files.findings_of(
+        findings_here = machine_files.findings_of(
             replace(finding, source=LIVE).as_json() for finding in findings
         )
-        first = machine_files.Machine(machine.name, machine.about, machine.answers, own)
+        first = machine_files.Machine(machine.name, machine.about, machine.answers, findings_here)
     windows = side_by_side.windows(findings)
     further = (recorded for recorded in machine_files.all_recorded() if recorded.name != first.name)
     return first, [side_by_side.judged_today(other, windows) for other in further]

@@ -151,12 +151,12 @@ def say_origin(app: Sphinx, doctree: nodes.document, page: str) -> None:
     In a published book the captions, too, name the machine.
     """
     book, path = Book(Path(app.srcdir)), Path(app.env.doc2path(page))
-    own = path.suffix == ".ipynb"
-    note = origin_notes.of_chapter(book, path) if own else origin_notes.of_the_book(book)
-    shown = list(doctree.findall(nodes.raw))
-    captions = " ".join(node.astext() for node in shown)
+    is_notebook = path.suffix == ".ipynb"
+    note = origin_notes.of_chapter(book, path) if is_notebook else origin_notes.of_the_book(book)
+    raw_nodes = list(doctree.findall(nodes.raw))
+    captions = " ".join(node.astext() for node in raw_nodes)
     is_published = bool(address.of_site(book.root))
-    for node in shown if is_published else ():
+    for node in raw_nodes if is_published else ():
         caption = origin_notes.with_machine_name(node.astext())
         node.clear()
         node += nodes.Text(caption)

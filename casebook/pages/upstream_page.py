@@ -85,7 +85,7 @@ def sentences(rows: list[dict[str, Any]]) -> list[str]:
     """Say of all clients that were asked: HTTP/3, early requests, windows, loads."""
     real = [row for row in rows if row["http3"] is not None]
     by_themselves = listed([row for row in real if row["quic_by_itself"]])
-    counted = [row for row in real if row["loads"] is not None]
+    countable = [row for row in real if row["loads"] is not None]
     with_h2 = [row for row in rows if row["http2"]]
     wide = [row for row in with_h2 if row["stream_window"] > OWN_WINDOW]
     return [
@@ -98,8 +98,8 @@ def sentences(rows: list[dict[str, Any]]) -> list[str]:
         "HTTP/2's own window of 65,535 bytes is opened by "
         f"{listed(wide)}; not by {listed([row for row in with_h2 if row not in wide], 'or')}.",
         "As many loads of certificates as connections: "
-        f"{listed([row for row in counted if row['loads'] >= row['connections']])}; fewer: "
-        f"{listed([row for row in counted if row['loads'] < row['connections']])}. "
+        f"{listed([row for row in countable if row['loads'] >= row['connections']])}; fewer: "
+        f"{listed([row for row in countable if row['loads'] < row['connections']])}. "
         "Python cannot count those of "
         f"{listed([row for row in real if row['loads'] is None])}.",
     ]

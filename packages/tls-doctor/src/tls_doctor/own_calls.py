@@ -182,7 +182,7 @@ def command_without_secrets(words):
 
     words: of the command, as a program has them in sys.argv.
     """
-    shown, is_value = [], False
+    cleaned, is_value = [], False
     for word in words:
         name, sign = _option(word)
         if is_value and not word.startswith("-"):
@@ -192,8 +192,8 @@ def command_without_secrets(words):
         elif re.match(r"(?=.*\d)(?=.*[A-Za-z])[\w+=-]{16,}$", word) and not word.startswith("--"):
             word = "..."
         is_value = word.startswith("--") and not sign and bool(_SECRET_NAME.search(name))
-        shown.append(_PASSWORD_IN_URL.sub(r"\1...", word))
-    return " ".join(shown)
+        cleaned.append(_PASSWORD_IN_URL.sub(r"\1...", word))
+    return " ".join(cleaned)
 
 
 def _option(word):

@@ -171,8 +171,8 @@ def processes_of_ps():
     running = {}
     try:
         command = ["ps", "-A", "-o", "pid=,ppid=,stat=,lstart="]
-        asked = subprocess.Popen(command, stdout=subprocess.PIPE, close_fds=True)
-        lines = asked.communicate()[0].splitlines()
+        ps = subprocess.Popen(command, stdout=subprocess.PIPE, close_fds=True)
+        lines = ps.communicate()[0].splitlines()
     except EnvironmentError:
         lines = []
     for line in lines:

@@ -142,9 +142,9 @@ def left_of(program, folder, events):
     deadline = clock() + LEFT_ENDS_WITHIN_S
     while True:
         kinds = ("process", "forked")
-        begun = set(event["pid"] for event in read_events(events) if event["is"] in kinds)
+        writers = set(event["pid"] for event in read_events(events) if event["is"] in kinds)
         pids = set(running_processes()) - set([program, os.getpid()])
-        pids = [pid for pid in pids if (pid in begun or is_of(pid, folder)) and is_python(pid)]
+        pids = [pid for pid in pids if (pid in writers or is_of(pid, folder)) and is_python(pid)]
         if not pids or clock() > deadline:
             return pids
         time.sleep(0.02)
