@@ -222,8 +222,9 @@ def stored_or_new(key: Key, measure: Callable[[], dict[str, Any]]) -> dict[str, 
         key: of `key_of`.
         measure: what is called where nothing is stored.
 
-    Only a build reads the store. A measurement that fails with one of ANSWERS is stored as a
-    failure, for machine files, and is always tried again. Raises as `new`, and what `measure`
+    Only a build reads the store; while a book is written from a machine file, the answer is that of
+    the file, and a failure is raised again. A measurement that fails with one of ANSWERS is stored
+    as a failure, for machine files, and is always tried again. Raises as `new`, and what `measure`
     raises.
     """
     if _answers is not None and (recorded := answered(key.question)):

@@ -45,9 +45,12 @@ def effective_concurrency(n: int, delay_s: float, wall_s: float) -> float:
 def verdict(n: int, delay_s: float, wall_s: float, peak_in_flight: int | None = None) -> str:
     """Judge one run: `serial`, `concurrent`, or `between`.
 
-    peak_in_flight: the most requests that the server handled at once; None if the server does not
-    count them. A single request, or a delay that is too short to tell, can be neither: it is
-    `between`.
+    It is serial if the server never handled two requests at once; if the server does not count
+    them, the clock says so (SERIAL_BELOW). It is concurrent if it is not serial and the clock says
+    so, too (CONCURRENT_FROM). All else is `between`, as is a single request, or a delay that is too
+    short to tell.
+
+    peak_in_flight: the most requests that the server handled at once; None if it does not count.
     """
     check_range("n", n, 0, math.inf)
     check_range("delay_s", delay_s, 0, math.inf)

@@ -204,7 +204,8 @@ def row(run: Run) -> dict[str, Any]:
     return {name: values.get(name) for name in FRAME_COLUMNS}
 
 
-def _runs(stored: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows_of_answer(stored: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the row of a machine file's answer; none if it is no run, or no longer one."""
     try:
         script, [stack, *_], asked, scheme = stored["asked"]
         if script != FETCHES.script.stem or "gather" in asked:
@@ -217,4 +218,4 @@ def _runs(stored: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 #: Runs as machine files have them.
-RUNS = recorded_rows.Kind("runs", _runs, (*NUMBERS, "repeat"))
+RUNS = recorded_rows.Kind("runs", _rows_of_answer, (*NUMBERS, "repeat"))

@@ -251,25 +251,32 @@ def measure(  # noqa: PLR0913  what a reader may choose
     parameters |= {"client": client, "scheme": scheme, "trust": trust}
     plan = _Plan.from_parameters(modes.current(), **parameters)
     runnable_names = runnable(names)
-    here = plan.fetches(map(stacks.get, runnable_names))
-    frame = run_record.frame(_planned_runs(plan, here)).assign(instead="")
-    parts = []
-    for name in names:
-        if name in runnable_names:
-            parts.append(frame[frame["stack"] == name])
-            continue
-        frames = (
-            recorded(
-                name, plan.sizes, repeats, plan.delay_s,
-                client=fetch.client, scheme=fetch.scheme, trust=fetch.trust,
-            )
-            for fetch in plan.fetches([stacks.get(name)])
-        )  # fmt: skip
-        parts.append(pd.concat(frames))
-        # Of later rounds, nothing may be recorded.
-        if parts[-1].empty and (repeats is None or 1 in rounds.numbers(repeats)):
-            environments.ensure(stacks.get(name))  # raises, and says what is missing
-    return pd.concat(parts, ignore_index=True)
+    fetches_here = plan.fetches(map(stacks.get, runnable_names))
+    frame = run_record.frame(_planned_runs(plan, fetches_here)).assign(instead="")
+    frames = [
+        frame[frame["stack"] == name] if name in runnable_names else _stand_ins(name, plan, repeats)
+        for name in names
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _stand_ins(name: str, plan: _Plan, repeats: int | range | None) -> pd.DataFrame:
+    """Return what another machine recorded, for a stack that cannot run here.
+
+    It may be nothing, if only later rounds are asked for. If there is no first round either, this
+    raises what environments.ensure raises.
+    """
+    stack = stacks.get(name)
+    frame = pd.concat(
+        recorded(
+            name, plan.sizes, repeats, plan.delay_s,
+            client=fetch.client, scheme=fetch.scheme, trust=fetch.trust,
+        )
+        for fetch in plan.fetches([stack])
+    )  # fmt: skip
+    if frame.empty and (repeats is None or 1 in rounds.numbers(repeats)):
+        environments.ensure(stack)  # raises, and says what is missing
+    return frame
 
 
 @for_readers
