@@ -383,6 +383,33 @@ def test_a_guess_is_kept_in_the_notebook_and_shown_at_the_end(
     expect(tab.get_by_role("textbox", name="Your guess:").first).to_have_value("about one delay")
 
 
+def test_a_number_that_a_sentence_quotes_is_there_when_its_cell_has_run(
+    opened: str, tab: Page, folder: Path
+) -> None:
+    cells = [
+        nbformat.v4.new_markdown_cell(
+            "It takes {glue:text}`a-b:.1f` times, {glue:text}`share:.0%` of {glue:text}`big:,.0f`, "
+            "and there {glue:text}`../notebooks/15_thousands.ipynb::there:.1f`; not `a-b:.1f`."
+        ),
+        nbformat.v4.new_code_cell(
+            "from casebook import claim\n"
+            "for name, value in {'a-b': 2.25, 'share': 0.347, 'big': 12345.6}.items():\n"
+            "    claim(name, 'It is {value}.', value=value, holds=True)"
+        ),
+    ]
+    written = nbformat.v4.new_notebook(cells=cells)
+    written.metadata = nbformat.read(places.ROOT / "start.ipynb", as_version=4).metadata
+    nbformat.write(written, folder / "quotes.ipynb")
+    go(tab, opened, "quotes.ipynb")
+    text = tab.locator(".jp-MarkdownCell").first
+    expect(text).to_contain_text("It takes … times, … of …, and there …; not a-b:.1f.")
+    expect(tab.get_by_role("button", name=re.compile(r"\| Idle$"))).to_be_visible()
+    tab.evaluate("() => { jupyterapp.commands.execute('notebook:run-all-cells') }")
+    expect(text).to_contain_text(
+        re.compile(r"takes 2\.[23] times, 35% of 12,346, and there …; not a-b:\.1f\.")
+    )
+
+
 def test_while_all_cells_run_the_view_is_on_the_one_that_runs(
     opened: str, tab: Page, folder: Path
 ) -> None:

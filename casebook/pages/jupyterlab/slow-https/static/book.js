@@ -2,6 +2,7 @@
 
    - a solution is one bar until somebody opens it, whatever ran meanwhile;
    - a link to a finding whose cell has not run leads to that cell, and says so;
+   - a number that a sentence takes from a finding is there once its cell has run;
    - a guess is kept in the notebook alone, and shown again where the chapter sums up;
    - while all cells run, the view stays on the one that is running.
 
@@ -80,6 +81,52 @@
         bar.onclick = () => fold(solution, bar, bar.getAttribute("aria-expanded") !== "true");
         first.prepend(bar);
         fold(solution, bar, false);
+      }
+    }
+  }
+
+  /* What findings that have run are worth, by their ids. */
+  function values(cells) {
+    const found = {};
+    for (const cell of cells) {
+      if (cell.model.type !== "code") continue;
+      for (const output of cell.model.outputs.toJSON()) {
+        const glued = output.metadata && output.metadata.scrapbook;
+        if (glued) found[glued.name] = Number(output.data[glued.mime_prefix + "text/plain"]);
+      }
+    }
+    return found;
+  }
+
+  /* A number as Python's ".1f", ",.0f" or ".0%" have it; an ellipsis if there is none. */
+  function formatted(value, format) {
+    const [, comma, digits, kind] = /^(,?)\.(\d)([f%])$/.exec(format) || [];
+    if (value === undefined || Number.isNaN(value) || !kind) return "…";
+    const shown = (kind === "%" ? 100 * value : value).toLocaleString("en-US", {
+      minimumFractionDigits: Number(digits),
+      maximumFractionDigits: Number(digits),
+      useGrouping: Boolean(comma),
+    });
+    return kind === "%" ? `${shown}%` : shown;
+  }
+
+  /* JupyterLab shows the name of a number that is quoted, {glue:text}`name:.1f`. */
+  function quote(cells) {
+    const quoting = cells.filter(
+      (cell) => cell.model.type === "markdown" && source(cell).includes("{glue:text}`"),
+    );
+    if (!quoting.length) return;
+    const known = values(cells);
+    for (const cell of quoting) {
+      for (const span of cell.node.querySelectorAll(".myst span:not([class])")) {
+        const name = span.dataset.quoted || span.textContent;
+        if (!source(cell).includes("{glue:text}`" + name + "`")) continue;
+        span.dataset.quoted = name;
+        const [id, format] = name.split(/:(?=[^:]*$)/);
+        const number = formatted(known[id], format);
+        if (span.textContent === number) continue;
+        span.textContent = number;
+        span.title = number === "…" ? "This number is not there yet: its cell has not run here." : "";
       }
     }
   }
@@ -191,6 +238,7 @@
       const dressed = new WeakSet();
       const look = () => {
         for (const notebook of notebooks(app)) {
+          if (notebook.model && notebook.isVisible) quote(notebook.widgets);
           if (dressed.has(notebook) || !notebook.model || !notebook.widgets.length) continue;
           dressed.add(notebook);
           dress(notebook);
