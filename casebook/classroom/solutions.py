@@ -99,13 +99,22 @@ def exercises(into: Path, book: Book) -> None:
         raise UsageError(f"{into} is there already: name a folder that is not")
     shutil.copytree(book.root / "notebooks", into / "notebooks", ignore=_LEFT_OUT)
     shutil.copytree(book.root / "book", into / "book", ignore=_LEFT_OUT)
-    shutil.copy(book.root / "start.ipynb", into)
+    for name, sentence in _OF_SOLUTIONS.items():
+        text = (book.root / name).read_text(encoding="utf-8")
+        (into / name).write_text(text.replace(sentence, ""), encoding="utf-8")
     for path in book.notebooks():
         nbformat.write(leave_out(read(path)), into / path.relative_to(book.root))
 
 
-#: What is no student's: what Jupyter keeps, and the pages for teachers.
-_LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "instructors.md", "lab_*.md", "whodunit.md")
+#: What is no student's: what Jupyter keeps, and what is for teachers and contributors.
+_LEFT_OUT = shutil.ignore_patterns(
+    ".*", "__pycache__", "instructors.md", "lab_*.md", "whodunit.md", "README.md", "ruff.toml"
+)
+#: What the other files of the copy say of solutions, which it has not.
+_OF_SOLUTIONS = {
+    "start.ipynb": " A solution is a bar that you open when you have tried.",
+    "book/how_to_read.md": "Each exercise has a folded solution, which was run.\n\n",
+}
 
 
 if __name__ == "__main__":

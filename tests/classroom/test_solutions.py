@@ -53,6 +53,17 @@ def test_it_has_every_exercise_an_empty_cell_for_each_and_no_solution(copy: Path
     assert exercises > 80 and left == []
 
 
+def test_nothing_in_it_promises_a_solution_or_is_for_contributors(copy: Path) -> None:
+    for name, sentence in solutions._OF_SOLUTIONS.items():
+        assert sentence in (places.ROOT / name).read_text()
+    nbformat.read(copy / "start.ipynb", as_version=4)
+    texts = [path for path in copy.rglob("*") if path.suffix in (".ipynb", ".md")]
+    # Of the page's solutions; an equation has some, too.
+    promise = re.compile(r"(folded|a) solution\b|solution is a bar|solution-start", re.I)
+    assert [path.name for path in texts if promise.search(path.read_text())] == []
+    assert not (copy / "notebooks" / "README.md").exists()
+
+
 def test_its_cells_use_no_name_that_only_a_solution_gave(copy: Path) -> None:
     for student in sorted((copy / "notebooks").glob("*.ipynb")):
         given, used = {*dir(builtins), "get_ipython", "display", "__file__"}, set()
