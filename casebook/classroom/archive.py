@@ -15,6 +15,7 @@ import shutil
 import sys
 import tarfile
 import tempfile
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
@@ -39,6 +40,8 @@ _OF_REVEAL = re.compile(
     r"package/(LICENSE|dist/(reset|reveal)\.(css|js)|dist/theme/white\.css|"
     r"dist/theme/fonts/.*|plugin/notes/.*)$"
 )
+#: The pages of the book for teachers.
+_PAGES = ("instructors.md", "whodunit.md", "lab_*.md")
 _TEMPLATES = Path(__file__).with_name("templates")
 #: Where the slides of a chapter end: what follows is for readers.
 _END = re.compile(r"## (Exercises|Sources|All checks)")
@@ -69,10 +72,12 @@ def write(into: Path, book: Book) -> Path:
             shutil.copytree(
                 folder, into / subfolder / lab, ignore=shutil.ignore_patterns("*.prediction.json")
             )
-    for path in sorted((places.ROOT / "book").glob("lab_*.md")):
-        shutil.copy(path, into)
-    for name in ("instructors.md", "whodunit.md"):
-        shutil.copy(places.ROOT / "book" / name, into)
+    pages = [path for name in _PAGES for path in sorted((places.ROOT / "book").glob(name))]
+    leads_to = {f"../notebooks/{stem}.ipynb": f"slides/{stem}.html" for stem in titles}
+    leads_to |= {path.name: f"{path.stem}.html" for path in pages}
+    for path in pages:
+        text = read_in_a_browser(path.read_text(encoding="utf-8"), leads_to)
+        (into / leads_to[path.name]).write_text(text, encoding="utf-8")
     (into / "answers" / "exercises.html").write_text(exercises(book), encoding="utf-8")
     whodunits(into / "whodunit")
     (into / "index.html").write_text(index(titles), encoding="utf-8")
@@ -115,11 +120,35 @@ def exercises(book: Book) -> str:
         if cells:
             title = nbformat.v4.new_markdown_cell(notebook.cells[0].source.partition("\n")[0])
             notebook.cells = [title, *cells]
-            exporter = HTMLExporter(template_name="basic")
-            exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
-            exporter.exclude_anchor_links = True
-            parts.append(exporter.from_notebook_node(notebook)[0])
+            parts.append(_basic().from_notebook_node(notebook)[0])
     return _page("Exercises and their solutions", "\n".join(parts))
+
+
+def read_in_a_browser(text: str, leads_to: Mapping[str, str]) -> str:
+    """Return a page of the book, which is Markdown, as a page that stands by itself.
+
+    leads_to: what is in the archive, by the files that the page links to. Other links into the book
+    are words only.
+    """
+
+    def link(match: re.Match[str]) -> str:
+        words, target = match[1], match[2].partition("#")[0]
+        if re.match(r"https?:", match[2]):
+            return match[0]
+        return f"[{words}]({leads_to[target]})" if target in leads_to else words
+
+    text = re.sub(r"(?ms)^:::\{only\}.*?^:::\n", "", text)  # of the published book
+    text = re.sub(r"(?<!!)\[([^\]]*)\]\(([^)\s]*)\)", link, text)
+    title = text.partition("\n")[0].lstrip("# ")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)])
+    return _page(title, _basic().from_notebook_node(notebook)[0])
+
+
+def _basic() -> HTMLExporter:
+    exporter = HTMLExporter(template_name="basic")
+    exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
+    exporter.exclude_anchor_links = True
+    return exporter
 
 
 def _plain(source: str) -> str:
@@ -153,13 +182,13 @@ def index(titles: dict[str, str]) -> str:
         for stem, title in titles.items()
     )
     labs = "".join(
-        f'<li>{lab}: <a href="lab_{lab.replace("-", "_")}.md">for the teacher</a>, '
+        f'<li>{lab}: <a href="lab_{lab.replace("-", "_")}.html">for the teacher</a>, '
         f'<a href="labs/{lab}/">to hand out</a>, '
         f'<a href="answers/{lab}/right.py">the answer</a></li>\n'
         for lab in grading.LABS
     )
     body = f"""<h1>For the teacher</h1>
-<p>Begin with <a href="instructors.md">the instructors' page</a>. Nothing here is on the site.</p>
+<p>Begin with <a href="instructors.html">the instructors' page</a>. Nothing here is on the site.</p>
 <h2>Slides</h2>
 <p>Up to the exercises. Arrow keys go on; <kbd>S</kbd> opens the speaker's view.</p>
 <ul>
@@ -170,7 +199,7 @@ def index(titles: dict[str, str]) -> str:
 <ul>
 {labs}</ul>
 <h2>A whodunit</h2>
-<p><a href="whodunit.md">How it goes</a>; <a href="whodunit/class/">{CASES} cases to hand out</a>,
+<p><a href="whodunit.html">How it goes</a>; <a href="whodunit/class/">{CASES} cases to hand out</a>,
 one for each student; <a href="whodunit/culprits.txt">who did it</a>. Keep
 <a href="whodunit/secret">the secret</a>, with which you mark them.</p>
 """

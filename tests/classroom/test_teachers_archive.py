@@ -127,6 +127,21 @@ def test_the_index_leads_to_all_of_it(made):
     assert len({line.split()[1] for line in key}) > 3
 
 
+@needs("npm")
+def test_the_teachers_pages_are_read_in_a_browser_and_their_links_lead_somewhere(made):
+    pages = [made / "instructors.html", made / "whodunit.html", *made.glob("lab_*.html")]
+    assert len(pages) == 2 + len(grading.LABS) and not [*made.glob("*.md")]
+    for page in pages:
+        text = page.read_text()
+        links = [link for link in re.findall(r'href="([^"]+)"', text) if ":" not in link]
+        assert [link for link in links if not (made / link).exists()] == []
+        assert "<h1" in text and "](" not in text and ":::" not in text
+    text = pages[0].read_text()
+    assert "<table" in text and f"slides/{NOTEBOOK.stem}.html" in text
+    words = " ".join(re.sub(r"<[^>]+>", "", text).split())
+    assert "whodunit.html" in text and "-m casebook ready 1 2 3" in words
+
+
 def test_outputs_are_those_of_the_last_build_and_no_others(tmp_path):
     book = OneChapter(tmp_path)
     saved = nbformat.read(NOTEBOOK, as_version=4)
