@@ -22,11 +22,33 @@ def test_points_are_those_of_what_is_right():
     ]  # fmt: skip
     assert (own.points, own.total, own.not_graded) == (5, 12, 6)
     assert own.score() == "5 of 12 points; 6 more could not be graded here"
-    assert {name: own.as_json()[name] for name in ("points", "of", "not_graded")} == {
-        "points": 5, "of": 12, "not_graded": 6
-    }  # fmt: skip
     own.items.pop()
     assert own.score() == "5 of 12 points" and Report("none").score() == "0 of 0 points"
+
+
+def test_a_grading_as_json_has_all_of_it():
+    own = Report("a lab", notes=["a note"], stopped="it took too long")
+    own.add("a part", 2, 5, "two of five", "look here")
+    own.leave("cannot", 6, "Python 2.7")
+    said = "not graded here: your code has to run in Python 2.7, which this machine cannot"
+    assert own.as_json() == {
+        "lab": "a lab", "notes": ["a note"], "stopped": "it took too long", "text": own.text(),
+        "points": 2, "of": 5, "not_graded": 6,
+        "items": [
+            {"what": "a part", "points": 2, "of": 5, "measured": "two of five",
+             "hint": "look here", "graded": True},
+            {"what": "cannot", "points": 0, "of": 6, "measured": said, "hint": "",
+             "graded": False},
+        ],
+    }  # fmt: skip
+
+
+def test_who_waits_is_told_of_each_item_with_what_it_counts():
+    told = []
+    own = Report("a lab", progress=told.append)
+    own.add("right", True, 3, "as it has to be", "")
+    own.add("a part", 2, 5, "two of five", "look here")
+    assert told == [3, 5]
 
 
 def test_a_hint_is_for_what_is_missing():
@@ -73,7 +95,9 @@ def test_a_grading_as_text():
         "5 of 12 points; 6 more could not be graded here",
     ]
     assert grade_report.with_warning(own).startswith(own.text() + "\n\n")
-    assert len(grade_report.with_warning(own)) > len(own.text()) + 50
+    warning = grade_report.with_warning(own).removeprefix(own.text() + "\n\n")
+    assert " ".join(warning.split()) == " ".join(grade_report.NOT_STOPPED.split())
+    assert not any(line.startswith(" ") for line in warning.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -94,9 +118,16 @@ def test_the_letters_that_somebody_picked(said, picked):
     assert grade_report.picked(said) == picked
 
 
-def test_long_lines_are_broken_between_words():
+@pytest.mark.parametrize(
+    ("said", "lines"),
+    [
+        # Eleven spaces, and 85 characters: 96.
+        ("x" * 40 + " " + "y" * 44, ["x" * 40 + " " + "y" * 44]),
+        ("x" * 40 + " " + "y" * 45, ["x" * 40, "y" * 45]),
+        ("see " + "/folder" * 15, ["see", "/folder" * 15]),  # which can still be copied
+    ],
+)
+def test_long_lines_are_broken_between_words(said, lines):
     own = Report("a lab")
-    own.add("a", False, 1, "word " * 40, "")
-    lines = own.text().splitlines()
-    assert all(len(line) <= 96 for line in lines)
-    assert " ".join(" ".join(lines[3:6]).split()) == ("word " * 40).strip()
+    own.add("a", True, 1, said, "")
+    assert own.text().splitlines()[3:-3] == [" " * 11 + line for line in lines]

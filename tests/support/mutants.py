@@ -10,6 +10,7 @@ without, the score is only told.
 """
 
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,9 +25,15 @@ from casebook import places
 
 TABLE = places.ROOT / "tests" / "mutants.toml"
 
-#: What mutmut says of a change that a test noticed.
-NOTICED = {"killed", "timeout"}
+#: What mutmut says of a change that a test noticed. The last also of one that took all its memory
+#: or its time, and was killed.
+NOTICED = {"killed", "timeout", "segfault"}
 
+#: mutmut passes over what is decorated. What chapters call is tried without the check of its
+#: arguments, which has tests of its own.
+CHECKED = r"^@for_readers\n"
+
+#: mutmut lets a change run for fifteen times its tests and a second, which ends what runs for ever.
 SETTINGS = """
 [tool.mutmut]
 source_paths = {sources}
@@ -36,7 +43,17 @@ pytest_add_cli_args = ["-n", "0", "-q", "-p", "no:cacheprovider", "--hypothesis-
 pytest_add_cli_args_test_selection = {tests}
 use_git_change_detection = false
 track_dependencies = false
-timeout_constant = 60.0
+timeout_multiplier = 15.0
+timeout_constant = 1.0
+"""
+
+#: Prints what some changes, named in its arguments, take and put.
+SHOW = """
+import sys
+from mutmut.mutation.diff_apply import find_mutant, get_diff_for_mutant
+for name in sys.argv[1:]:
+    print(f"## {name}")
+    print(get_diff_for_mutant(name, path=find_mutant(name).path))
 """
 
 
@@ -49,35 +66,54 @@ class Mutant:
     replacement: str
 
 
-def _source_of(module: str) -> str:
-    """Return the folder from which a module is imported, as mutmut wants it."""
-    return module.partition("/src/")[0] + "/src" if "/src/" in module else "casebook"
+def _path_of(module: str) -> str:
+    """Return where mutmut has to find a module: that of a package under src/, where it looks."""
+    return re.sub("^packages/[^/]+/src/", "src/", module)
 
 
-def outcomes(folder: Path, room: dict[str, Any]) -> dict[str, str]:
-    """Try all changes of a room in a copy. Returns what mutmut says of each, by its name."""
-    modules, tests = room["modules"], room["tests"]
-    sources = sorted({_source_of(module) for module in modules})
-    beside = {path.name for path in folder.iterdir()} - {
-        "casebook",
-        "packages",
-        ".git",
-        ".casebook",
-    }
-    beside |= {"casebook", *(str(path.relative_to(folder)) for path in folder.glob("packages/*/*"))}
-    beside = sorted(beside - {*sources})
-    with (folder / "pyproject.toml").open("a", encoding="utf-8") as file:
-        file.write(SETTINGS.format(sources=sources, modules=modules, beside=beside, tests=tests))
-    done = _mutmut(folder, "run", "--max-children", "2")
+def name_of(module: str) -> str:
+    """Return the name by which a module of the table is imported."""
+    return _path_of(module).removeprefix("src/").removesuffix(".py").replace("/", ".")
+
+
+def prepare(folder: Path, room: dict[str, Any]) -> None:
+    """Make a copy of the files one in which mutmut can try a room."""
+    project = folder / "pyproject.toml"
+    text = project.read_text(encoding="utf-8")
+    for package in sorted({m.partition("/src/")[0] for m in room["modules"] if "/src/" in m}):
+        shutil.copytree(folder / package / "src", folder / "src", dirs_exist_ok=True)
+        text = text.replace(f'"{package}/src"', '"src"')
+    modules = [_path_of(module) for module in room["modules"]]
+    for module in modules:
+        code = (folder / module).read_text(encoding="utf-8")
+        (folder / module).write_text(re.sub(CHECKED, "", code, flags=re.M), encoding="utf-8")
+    sources = sorted({module.partition("/")[0] for module in modules})
+    kept = {path.name for path in folder.iterdir()} - {*sources, ".git", places.LOCAL_NAME}
+    settings = SETTINGS.format(
+        sources=sources, modules=modules, beside=sorted(kept), tests=room["tests"]
+    )
+    project.write_text(text + settings, encoding="utf-8")
+
+
+def outcomes(folder: Path, *names: str) -> dict[str, str]:
+    """Try all changes, or those of these names. Returns what mutmut says of each, by its name."""
+    done = _mutmut(folder, "run", "--max-children", "2", *names)
     found = dict(re.findall(r"^\s+(\S+): (.+)$", _mutmut(folder, "results", "--all", "1"), re.M))
-    if not found or set(found.values()) <= {"not checked"}:
-        sys.exit(f"mutmut tried nothing: {done[-3000:]}")
+    if not found or "not checked" in found.values():
+        sys.exit(f"mutmut did not come to its end: {done[-3000:]}")
     return found
 
 
-def mutant(folder: Path, name: str) -> Mutant:
-    """Look up a change by its name."""
-    lines = _mutmut(folder, "show", name).splitlines()
+def mutants(folder: Path, names: list[str]) -> list[Mutant]:
+    """Look changes up by their names."""
+    if not names:
+        return []
+    shown = _python(folder, "-c", SHOW, *names)
+    return [_mutant(*text.split("\n", 1)) for text in re.split("^## ", shown, flags=re.M)[1:]]
+
+
+def _mutant(name: str, difference: str) -> Mutant:
+    lines = difference.splitlines()
     before = [line[1:].strip() for line in lines if re.match(r"-(?!--)", line)]
     after = [line[1:].strip() for line in lines if re.match(r"\+(?!\+\+)", line)]
     module, _, function = name.rpartition("__mutmut_")[0].rpartition(".")
@@ -86,8 +122,12 @@ def mutant(folder: Path, name: str) -> Mutant:
 
 
 def _mutmut(folder: Path, *arguments: str) -> str:
-    """What mutmut prints."""
-    command = [sys.executable, "-m", "mutmut", *arguments]
+    return _python(folder, "-m", "mutmut", *arguments)
+
+
+def _python(folder: Path, *arguments: str) -> str:
+    """Return what a Python prints."""
+    command = [sys.executable, *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     return done.stdout + done.stderr
 
@@ -96,8 +136,9 @@ def tried(name: str, room: dict[str, Any], known: list[Mutant]) -> tuple[float, 
     """Try a room, and say how it came out. Returns its score, and the survivors."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as temporary:
         folder = copy_to(Path(temporary) / "book")
-        found = outcomes(folder, room)
-        survived = [mutant(folder, each) for each in found if found[each] not in NOTICED]
+        prepare(folder, room)
+        found = outcomes(folder)
+        survived = mutants(folder, [name for name in found if found[name] not in NOTICED])
     score = 1 - len(survived) / len(found)
     print(f"{name}: {score:.1%} of {len(found)} changes were noticed", flush=True)
     for each in survived:
@@ -110,7 +151,7 @@ def complaints(
     name: str, room: dict[str, Any], score: float, survived: list[Mutant], known: list[Mutant]
 ) -> list[str]:
     """What is not as the table says."""
-    modules = tuple(path.removesuffix(".py").replace("/", ".") for path in room["modules"])
+    modules = tuple(f"{name_of(module)}." for module in room["modules"])
     ours = [each for each in known if each.function.startswith(modules)]
     wrong = [f"{name}: {each.function} has a survivor" for each in survived if each not in known]
     wrong += [f"{name}: {each.replacement!r} in {each.function} is noticed now: strike it out"
