@@ -503,6 +503,15 @@ def processes_of_ps():
     return running
 
 
+def is_python(pid):
+    """Return whether a process runs a Python; also True where nobody tells."""
+    try:
+        path = os.readlink("/proc/%d/exe" % pid)
+    except (AttributeError, OSError):
+        return True
+    return "py" in os.path.basename(path) or path == os.path.realpath(sys.executable)
+
+
 # --------------------------------------------------------------------------- the server of its own
 
 
@@ -2317,16 +2326,19 @@ def avoidable(counts):
     Those of clients that are kept, and can neither load once nor share a context, are left out:
     nobody can have them load less.
     """
-    rows = [row for row in counts["clients"] if row["kept"] and has_to_load(row["client"])]
+    rows = [row for row in counts["clients"] if row["kept"] and has_to_load(row)]
     loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in rows)
     part = sum(row["spare_ms"] for row in rows) / max(counts["spare_ms"], 0.1) if rows else 0
     return loads, counts["share"] * (1 - part)
 
 
-def has_to_load(name):
-    """Return whether a client loads for each connection, and takes no context of another's."""
-    client = client_named(name)
-    return client.loads_each and not client.shared_context
+def has_to_load(row):
+    """Return whether the client of a row loads for each connection, and takes no other's context.
+
+    So do those of a library that takes neither a context nor a client of the program's.
+    """
+    client, library = client_named(row["client"]), client_named(row.get("through"))
+    return (client.loads_each and not client.shared_context) or library.takes_nothing
 
 
 def is_broken(counts):
@@ -2378,6 +2390,7 @@ def verdict_on_contexts(counts):
     for row in counts["clients"]:
         # Others could have one for all.
         of_connections = row["requests"] and (row["kept"] or is_shared(row, counts))
+        of_connections = of_connections or (row["kept"] and has_to_load(row))
         if row["alive"] >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
     return FEW if counts["loads"] else DOES_NOT_APPLY
@@ -2951,7 +2964,7 @@ class Tally(object):
         for row in total.clients:
             row.threads, row.closers = len(row.threads), len(row.closers)
             row.kept = is_kept(row.as_dict(), sums)
-            if row.kept and client_named(row.client).takes_nothing:
+            if row.kept and has_to_load(row.as_dict()):
                 total.on_loop.spare -= row.spare_on_loop  # each of its connections has to load
         self.count_shares()
         return total.as_dict()
@@ -4935,6 +4948,8 @@ _SECRET_NAME = re.compile(
     r"pass(?:$|w|phrase)|token|secret|(?:^|api|[-_])key$|auth|credential|cookie", re.I
 )
 _PASSWORD_IN_URL = re.compile(r"(?<=://)([^/@:\s]*:)[^/@\s]*(?=@)")
+#: What calls are named that send, and wait for a reply.
+_WAITING = "get post put patch delete head options request send urlopen execute fetch".split()
 #: Of several classes of a library that a program makes, the one that is kept ends so.
 KEPT = "Client"
 
@@ -4968,12 +4983,12 @@ def call_at(place, names):
     return None
 
 
-def call_of_library(place, library, maker=None):
+def call_of_library(place, library, maker=None, only=False):
     """Return the text of the call by which a program makes its client of a library.
 
     It is looked for in the whole file of a line, "file.py:3", by the names that the file imports.
     maker: the name of the library's class, if it is known. None if there is none, or several that
-    nothing tells apart.
+    nothing tells apart; with `only`, also if there are several of one name.
     """
     import ast
 
@@ -4999,10 +5014,31 @@ def call_of_library(place, library, maker=None):
     else:  # what is called a client; or no argument of another
         several = [call for call in calls.values() if call[1].endswith(KEPT)]
         several = several or [call for key, call in calls.items() if key not in nested]
-    if len(set(name for _, name, _ in several)) != 1:
+    if len(set(name for _, name, _ in several)) != 1 or (only and len(several) > 1):
         return None
     word, _, node = min(several, key=lambda call: call[2].lineno)
     return call_at("%s:%d" % (path, node.lineno), [word])
+
+
+def call_that_waits(place):
+    """Return the text of the one call on a line that may wait for a reply, by its usual names.
+
+    None where there is none or several, and where the line could not wait for it by `await`.
+    """
+    import ast
+
+    path, tree = path_and_tree(place)
+    number, inner = int(place.rpartition(":")[2]), None
+    for node in ast.walk(tree):
+        if hasattr(node, "decorator_list") and not isinstance(node, ast.ClassDef):
+            lines = [getattr(child, "lineno", 0) for child in ast.walk(node)]
+            if node.lineno <= number <= max(lines) and (not inner or node.lineno > inner.lineno):
+                inner = node
+    line = "".join(linecache.getlines(path)[number - 1 : number])
+    names = re.findall(r"\.(%s)\(" % "|".join(_WAITING), line)
+    if type(inner).__name__ != "AsyncFunctionDef" or len(names) != 1 or "await " in line:
+        return None
+    return call_at(place, names)
 
 
 def settings_after(place):
@@ -5168,6 +5204,9 @@ ADVICE = {
     "standard-socket": (1, 3, "", "", "",
         "%(client)s reads from an %(socket)s of the standard library, because %(loop)s has not "
         "patched ssl."),
+    "unpatched-read": (1, 3, "", "%(patch)s", "",
+        "%(client)s waited, called at %(place)s, in a read of the standard library's: %(loop)s had "
+        "not patched it, and no greenlet ran meanwhile. The patch has to be the first line."),
     "gevents-context": (1, 7, "",
         "HTTPClient(..., ssl_context_factory=...)  # one that makes a gevent.ssl.SSLContext", "",
         "geventhttpclient takes the context that it is given, and one of gevent's own class lets "
@@ -5194,6 +5233,9 @@ ADVICE = {
         "truststore's injection and %(loop)s do not go together, in either order: one's sockets "
         "are given to the other's contexts. On Linux, ssl.create_default_context() trusts what the "
         "system trusts without it."),
+    "untrusted": (2, 13, "", "%(line)s", "",
+        "No authority that %(client)s trusts here%(trust)s has signed the certificates of these "
+        "servers. Trust the one that has, by the file of its certificate.%(before)s"),
     "connection-close": (2, 14, '"Connection": "close"  # of the headers', "", "",
         "%(client)s sends Connection: close%(where)s, and each reply to it ends its connection: "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
@@ -5264,6 +5306,15 @@ EACH_ONCE = ", where it is kept for many requests: here each connection is made 
 UPGRADES = {
     "requests/": "requests 2.24 or newer, which leaves pyOpenSSL alone",
     "google/auth/": "google-auth 2.55.2 or newer, which leaves pyOpenSSL alone",
+}
+#: What a connection fails with that no authority vouches for.
+UNTRUSTED = ("unable to get local issuer certificate", "self-signed certificate",
+    "self signed certificate")  # fmt: skip
+#: Where requests takes its authorities from, whatever its session says; and how clients are told.
+BEFORE_VERIFY = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+TRUST_BY = {
+    "requests": 'requests.get(url, verify="...")  # or the variable REQUESTS_CA_BUNDLE',
+    "httpx": 'client = httpx.Client(verify=ssl.create_default_context(cafile="..."))',
 }
 #: What connections fail with when ssl was imported before, or patched without, the rest.
 LATE_PATCH = ("recursion", "_wrap_socket() argument")
@@ -5364,7 +5415,20 @@ def advice_on_waits(examination):
     line = IN_A_THREAD[blocked["by"]]
     if blocked["by"] == "asyncio" and version_of(examination) < (3, 9):
         line = BEFORE_TO_THREAD
+    line = line_in_a_thread(line, blocked["at"][0][0] if len(blocked["at"]) == 1 else None)
     return [advise("in-a-thread" if blocked["by"] in PATCHES else "asyncio", line=line, **names)]
+
+
+def line_in_a_thread(line, place):
+    """Return the line that has a thread wait, with the program's own call, if its line has one.
+
+    place: "file.py:3", or None.
+    """
+    call = call_that_waits(place) if place and "await " in line else None
+    if not call:
+        return line
+    work = "lambda: %s)" % call
+    return line.replace("(...)", "(" + work).replace("function)", work)
 
 
 def version_of(examination):
@@ -5379,7 +5443,26 @@ def advice_on_failures(examination):
     provided = any("truststore" in str(row["class"]) for row in examination.provides)
     if loop and loop["patched"] and (counts.get("truststore") or provided):
         return [advise("not-together", loop=loop["name"], remove=INJECTS)]
+    rows = counts.get("clients", [])
+    failed = " ".join(readable(words) for words, _ in counts.get("failures", []))
+    if rows and any(sign in failed for sign in UNTRUSTED):
+        return [
+            advise("untrusted", **names_of_trust(max(rows, key=lambda row: row["connections"])))
+        ]
     return []
+
+
+def names_of_trust(row):
+    """Return what sentences say of the certificates that the client of a row trusts."""
+    files = [path for path, _ in row["trusts"]]
+    variable = next((name for name in BEFORE_VERIFY if os.environ.get(name)), None)
+    comes_before = variable and row["client"] == "requests"
+    before = " (%s is set, and comes before session.verify.)" % variable if comes_before else ""
+    line = TRUST_BY.get(row["client"], 'context = ssl.create_default_context(cafile="...")')
+    return dict(
+        client=row["client"] or "the program", line=line, before=before,
+        trust=" (%s)" % ", ".join(files[:2]) if files else "",
+    )  # fmt: skip
 
 
 _OF_TRUSTSTORE = (
@@ -5448,6 +5531,7 @@ def place_in(places):
 def advice_on_counts(examination, verdict):
     """Return the advice on a run's loads, first what risks nothing."""
     rows = [row for row in examination.counts["clients"] if row["loads"] > row["needed"] + 1]
+    rows = [row for row in rows if not (row["kept"] and has_to_load(row))]
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
     advice = list(advice_on_closings(examination))
@@ -5647,6 +5731,10 @@ def own_call(row):
         return None
     makers = client_named(row["client"]).makers if row["client"] else "create_default_context"
     call = call_at(row["at"][0][0], makers.split())
+    if not call and client_named(row["client"]).front:  # what it makes connects later, elsewhere
+        front = client_named(row["client"]).front
+        calls = [call_of_library(row["at"][0][0], front, name, True) for name in makers.split()]
+        call = calls[0] or calls[-1] if len(list(filter(None, calls))) == 1 else None
     if call and row["client"] == "urllib3" and "ssl_context" not in call:
         call, number = re.subn(r"\bca_certs=([^,()]+|[^,()]*\([^()]*\))", CAFILE % r"\1", call)
         if not number:
@@ -6323,8 +6411,9 @@ def sentence_of_counts(counts):
         if counts["compiled_ms"] >= 0.5:
             text += "(Compiling its modules, which Python does once, took %.0f ms more.) " % (
                 counts["compiled_ms"])  # fmt: skip
-    text += "%s, at most %d under way and %d connections open at once, in %s; %s made." % (
-        several(counts["handshakes"], "handshake"), counts["peak"], counts["open"],
+    text += "%s, at most %d under way and %s open at once, in %s; %s made." % (
+        several(counts["handshakes"], "handshake"), counts["peak"],
+        several(counts["open"], "connection"),
         several(counts["processes"], "process").replace("processs", "processes"),
         several(counts["contexts"], "context"),
     )  # fmt: skip
@@ -6425,6 +6514,181 @@ def escaped(text):
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
+# -------------------------------- what looks at a running process tell, and what to change by them
+
+
+#: Files of the standard library, of whichever Python.
+_STANDARD = re.compile(r"/lib(64)?/python\d+(\.\d+)?/|/(site|dist)-packages/")
+#: What a thread that fetches goes through.
+_FETCHING = ("/ssl.py", "/http/client.py", "/httplib.py")
+#: What a loop shows is a wait where at least this many looks found one.
+ENOUGH_LOOKS = 2
+LOOK_LONGER = "look longer (--seconds 30), while it fetches"
+
+
+def file_of(frame):
+    """Return the path of a frame's file, with the slashes of all systems but one."""
+    return frame["filename"].replace("\\", "/")
+
+
+def is_own(path):
+    """Return whether a file is the program's own, whichever Python runs it."""
+    is_script = not path.endswith(".py") and "/bin/" in path  # which pip writes
+    return not (path.startswith("<") or is_script or _STANDARD.search(path) or is_package(path))
+
+
+def fetches(frames):
+    """Return whether a thread is in a call of a client that the doctor knows, or in TLS."""
+    paths = [file_of(frame) for frame in frames]
+    return any(path.endswith(_FETCHING) or package_of_path(path) in PACKAGES for path in paths)
+
+
+def package_of_path(path):
+    """Return the package that a file belongs to; None for one that was not installed."""
+    if not _STANDARD.search(path):
+        return None
+    return os.path.splitext(short(path).split("/")[0])[0]
+
+
+def loop_of(frames):
+    """Return the name of the loop of LOOP_FRAMES that a thread runs; None if it runs none."""
+    for path in [file_of(frame) for frame in frames]:
+        for name, ends in LOOP_FRAMES.items():
+            if any(path.endswith(end) for end, _ in ends):
+                return name
+    return None
+
+
+class Caller(object):
+    """Who is at work in a stack: the program's own line, and the client that it calls there."""
+
+    def __init__(self, frames):
+        paths = [file_of(frame) for frame in frames]
+        own = next((number for number, path in enumerate(paths) if is_own(path)), None)
+        below = paths if own is None else paths[:own]
+        packages = [package_of_path(path) for path in below]
+        known = [PACKAGES[package] for package in packages if package in PACKAGES]
+        package = packages[-1] if packages else None
+        self.client = known[-1] if known else None
+        self.library = package if package not in (None, "ssl", "socket") else None
+        self.path = (
+            None if own is None else "%s:%d" % (frames[own]["filename"], frames[own]["line"])
+        )
+        self.place = "in code that cannot be named"
+        if own is not None:
+            self.place = "%s:%d" % (short(frames[own]["filename"]), frames[own]["line"])
+        self.name = self.client or self.library or "The program"
+
+    def row(self, loop):
+        """Return what a run's row of a client would say of it, as far as a stack tells."""
+        awaits = bool(loop) and client_named(self.client).awaiting_trial is not None
+        at = [[self.path, 1]] if self.path else []
+        through = self.library if self.library != self.client else self.client
+        return dict(
+            client=self.client, through=through, at=at, loads=1, awaits=int(awaits), trusts=[]
+        )
+
+
+def python_of(frames):
+    """Return the version of the Python whose files are in a stack, as (3, 11)."""
+    for frame in frames:
+        match = re.search(r"/python(\d+)\.(\d+)/", file_of(frame))
+        if match:
+            return tuple(map(int, match.groups()))
+    return 3, 9
+
+
+def advice_on_sights(evidence, looks, loading):
+    """Return what to change.
+
+    evidence: {what was seen: a stack that shows it}. loading: how many of the looks found a load.
+    """
+    advice = []
+    files = [file_of(frame) for frames in evidence.values() for frame in frames]
+    greenlets = "eventlet" if any("/eventlet/" in path for path in files) else "gevent"
+    if "blocked" in evidence or "perhaps blocked" in evidence:
+        caller = Caller(evidence.get("blocked") or evidence["perhaps blocked"])
+        advice += [advise("through-pyopenssl", client=caller.name), advise("patch-select")]
+    elif "not patched" in evidence:
+        caller = Caller(evidence["not patched"])
+        names = dict(client=caller.name, place=caller.place, loop=greenlets)
+        advice.append(advise("unpatched-read", patch=PATCHES[greenlets], **names))
+    elif "kept" in evidence:
+        advice.append(advice_on_kept(evidence["kept"], greenlets))
+    if "loading" in evidence:
+        frames = evidence["loading"]
+        caller = Caller(frames)
+        line, sentence = keep_one(caller.row(loop_of(frames)))
+        words = "certificates in %d of %s" % (loading, several(looks, "look"))
+        names = dict(client=caller.name, where=", from %s" % caller.place, line=line)
+        advice.append(advise("keep-one", sentence=sentence, loads=words, **names))
+    return advice
+
+
+def advice_on_kept(frames, greenlets):
+    """Return the advice on a call that keeps a loop waiting."""
+    caller, loop = Caller(frames), loop_of(frames) or greenlets
+    names = dict(clients=caller.name, places="called at %s" % caller.place, by=loop)
+    if loop in PATCHES:
+        line = IN_A_THREAD[loop]
+        return advise("in-a-thread", line=line, why="no patch has reached that wait", **names)
+    line = IN_A_THREAD[loop]
+    if loop == "asyncio" and python_of(frames) < (3, 9):
+        line = BEFORE_TO_THREAD
+    return advise("asyncio", line=line_in_a_thread(line, caller.path), **names)
+
+
+def reason_untold(sightings, looks, is_seen, children):
+    """Return why looks give neither an illness nor an all-clear; None if they give one.
+
+    sightings: how many of the looks found what. is_seen: something was at work that they could
+    have found it in. children: Pythons that the process has started.
+    """
+    if sightings["loading"] > ENOUGH_LOOKS:
+        text = "loads of certificates were caught in %d of %s; how much of its CPU time they take, "
+        return (text + "`doctor.py run` counts") % (
+            sightings["loading"], several(looks, "look"))  # fmt: skip
+    few = [sightings[sight] for sight in ("blocked", "not patched", "kept", "perhaps blocked")]
+    if any(few):
+        return "a sight or two may be of waits that ended at once: " + LOOK_LONGER
+    if is_seen:
+        return None
+    if children:
+        numbers = " or ".join("attach %d" % pid for pid in children[:8])
+        text = "nothing of TLS was seen in this process, which has started %s: %s"
+        return text % (several(len(children), "other Python"), numbers)
+    text = "no client that the doctor knows, and no loop with a connection, was seen at work in "
+    return text + "it, so there is nothing to tell: " + LOOK_LONGER
+
+
+def children_of(pid):
+    """Return the Pythons that a process has started, and that run; [] if nobody tells."""
+    running = running_processes()
+    return sorted(child for child in running if running[child][0] == pid and is_python(child))
+
+
+def connections_of(pid):
+    """Return how many TCP connections of a process are established; None if nobody tells."""
+    try:
+        folder, numbers = "/proc/%d/fd" % pid, set()
+        for name in os.listdir(folder):
+            try:
+                match = re.match(r"socket:\[(\d+)\]$", os.readlink(os.path.join(folder, name)))
+            except OSError:  # it was closed meanwhile
+                continue
+            numbers |= set([match.group(1)] if match else [])
+        established = 0
+        for table in ("tcp", "tcp6"):
+            path = "/proc/%d/net/%s" % (pid, table)
+            if os.path.exists(path):
+                with open(path) as file:
+                    rows = [line.split() for line in file.readlines()[1:]]
+                established += sum(row[3] == "01" and row[9] in numbers for row in rows)
+        return established
+    except (EnvironmentError, AttributeError, IndexError):
+        return None
+
+
 # ------------------------------------------------------------------------------- a running process
 
 
@@ -6443,6 +6707,7 @@ SIGHTS = (
 )  # fmt: skip
 
 
+ALL = [sight for sight, _, _ in SIGHTS]
 #: Where the thread of a loop is (the end of a file's name) while the loop is entered and runs.
 LOOPS = tuple(path for frames in LOOP_FRAMES.values() for path, _ in frames)
 #: Of the looks that found the process at work, this many percent in a load are too many. (A look is
@@ -6452,17 +6717,73 @@ LOADING_FROM = 20
 IN_A_ROW = 10
 
 
+class Looks(object):
+    """What looks at a process find."""
+
+    def __init__(self, pid):
+        self.pid, self.samples, self.busy, self.gevent = pid, [], 0, None
+        self.is_seen, self.connections, self.previous = False, None, set()
+
+    def add(self, threads):
+        """Note what one look has found."""
+        self.gevent = loop = self.gevent or has_gevent(self.pid)  # which may be imported later
+        sample = dict((kind_of(thread, loop), thread["frames"]) for thread in threads)
+        waiting = dict((stack_of(thread), thread) for thread in threads if keeps_loop(thread, loop))
+        repeated = [stack for stack in waiting if stack in self.previous]
+        sample.update(("kept", waiting[stack]["frames"]) for stack in repeated)
+        self.previous = set(waiting)
+        self.samples.append(sample)
+        self.busy += any(thread.get("active") for thread in threads)
+        number = connections_of(self.pid)
+        if number is not None:
+            self.connections = max(number, self.connections or 0)
+        # A loop that awaits is mostly seen at rest, whatever it fetches.
+        has_loop = loop or any(in_loop(thread) for thread in threads)
+        is_at_work = any(fetches(thread["frames"]) for thread in threads)
+        self.is_seen = self.is_seen or is_at_work or bool(has_loop and self.connections != 0)
+
+    def evidence(self, *sights):
+        """Return {what was seen: the first stack that shows it}, of some sights."""
+        return dict(
+            (sight, sample[sight])
+            for sight in sights for sample in self.samples[::-1] if sight in sample
+        )  # fmt: skip
+
+    def judge(self, tool, share):
+        """Return what `attach` returns."""
+        number = len(self.samples)
+        sightings = dict((sight, sum(sight in sample for sample in self.samples)) for sight in ALL)
+        loading = 100.0 * sightings["loading"] / max(self.busy, sightings["loading"], 1)
+        often = sightings["loading"] > ENOUGH_LOOKS
+        # One look alone may have met a wait of a millisecond.
+        waits = max(sightings[sight] for sight in ("blocked", "not patched", "kept"))
+        is_ill = waits >= ENOUGH_LOOKS or (often and loading > max(share, LOADING_FROM))
+        children = children_of(self.pid)
+        reason = None if is_ill else reason_untold(sightings, number, self.is_seen, children)
+        told = [sight for sight in ALL if sightings[sight] >= ENOUGH_LOOKS]
+        evidence = self.evidence(*[sight for sight in told if sight != "loading" or often])
+        first = self.evidence(*ALL)
+        first = next((first[sight] for sight in ALL if sight in first), [])
+        stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in first]
+        return dict(
+            pid=self.pid, by=tool, gevent=self.gevent, looks=number, busy=self.busy,
+            seen=sightings, share_stated=share, stack=stack[::-1], connections=self.connections,
+            children=children, advice=advice_on_sights(evidence, number, sightings["loading"]),
+            why=reason, exit_status=1 if is_ill else 2 if reason else 0,
+        )  # fmt: skip
+
+
 def attach(pid, seconds, share):
     """Return where a running process stands, read from outside.
 
     A dictionary: the looks, how many of them found a greenlet blocked or a load under way, the
-    stack that shows it, what read it ("by"), and the exit status.
+    stack that shows it, what read it ("by"), what to change, why nothing can be told ("why"), and
+    the exit status.
     """
     if is_gone(pid):
         raise DoctorError("there is no process %d" % pid)
     stacks, tool = reader(pid)
-    samples, busy, loop, deadline = [], 0, None, clock() + seconds
-    failed, last_trouble, previous = 0, None, set()
+    looks, deadline, failed, last_trouble = Looks(pid), clock() + seconds, 0, None
     while clock() < deadline:
         started = clock()
         try:
@@ -6475,31 +6796,18 @@ def attach(pid, seconds, share):
             continue
         if threads is None:
             break  # it has ended meanwhile
-        failed, loop = 0, loop or has_gevent(pid)  # which may be imported later
-        sample = dict((kind_of(thread, loop), thread["frames"]) for thread in threads)
-        waiting = dict((stack_of(thread), thread) for thread in threads if keeps_loop(thread, loop))
-        sample.update(("kept", waiting[stack]["frames"]) for stack in waiting if stack in previous)
-        previous = set(waiting)
-        samples.append(sample)
-        busy += any(thread.get("active") for thread in threads)
+        failed = 0
+        looks.add(threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
-    if not samples:
+    if not looks.samples:
         raise last_trouble or DoctorError("process %d ended before anything was seen of it" % pid)
-    sightings = dict((sight, sum(sight in sample for sample in samples)) for sight, _, _ in SIGHTS)
-    status = 2 if sightings["perhaps blocked"] >= 2 else 0
-    loading = 100.0 * sightings["loading"] / max(busy, sightings["loading"], 1)
-    if max(sightings["blocked"], sightings["not patched"], sightings["kept"]) >= 2 or (
-        sightings["loading"] >= 3 and loading > max(share, LOADING_FROM)
-    ):
-        status = 1  # one look alone may have met a wait of a millisecond
-    evidence = [
-        sample[sight] for sight, _, _ in SIGHTS for sample in samples if sight in sample
-    ] or [[]]
-    stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in evidence[0]]
-    return dict(
-        pid=pid, by=tool, gevent=loop, looks=len(samples), busy=busy, seen=sightings,
-        share_stated=share, stack=stack[::-1], exit_status=status,
-    )  # fmt: skip
+    return looks.judge(tool, share)
+
+
+def in_loop(thread):
+    """Return whether a thread runs a loop of LOOP_FRAMES, or eventlet's hub."""
+    files = [frame["filename"].replace("\\", "/") for frame in thread["frames"]]
+    return any(file.endswith(LOOPS) or "/eventlet/hubs/" in file for file in files)
 
 
 def is_gone(pid):
@@ -6696,7 +7004,19 @@ def attach_text(results):
         lines.append("  the stack that shows it, the innermost call last:")
         lines += ["    " + line for line in results["stack"]]
     numbers = set(number for sight, number, _ in SIGHTS if results["seen"][sight])
-    lines += ["  " + chapter(number) for number in sorted(numbers)]
+    if results["advice"]:
+        lines += ["What to change"] + list(advice_lines(results["advice"]))
+    else:
+        lines += ["  " + chapter(number) for number in sorted(numbers)]
+    if results["why"]:
+        lines.append(wrapped("Cannot tell: %s." % results["why"], ""))
+    elif not results["exit_status"]:
+        number = results["connections"]
+        text = (
+            "connections that nobody can see" if number is None else several(number, "connection")
+        )
+        text = "Nothing of this was caught while it was at work, with %s open." % text
+        lines.append(wrapped(text, ""))
     return "\n".join(lines + ["exit status %d" % results["exit_status"]]) + "\n"
 
 
@@ -7501,15 +7821,6 @@ def is_of(pid, folder):
         except (EnvironmentError, UnicodeError):
             pass
     return False
-
-
-def is_python(pid):
-    """Return whether a process runs a Python; also True where nobody tells."""
-    try:
-        path = os.readlink("/proc/%d/exe" % pid)
-    except (AttributeError, OSError):
-        return True
-    return "py" in os.path.basename(path) or path == os.path.realpath(sys.executable)
 
 
 def catch_signals():

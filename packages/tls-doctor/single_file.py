@@ -15,8 +15,8 @@ SOURCE = Path(__file__).resolve().parent / "src" / "tls_doctor"
 MODULES = (
     "basis wording processes own_server left_behind importing client_sessions trials changes "
     "clients blocking loads decorators verdicts events tally state callers heartbeat "
-    "import_hook probed probes which_http own_calls advice judging report attaching examination "
-    "trying rerun running schema command_line"
+    "import_hook probed probes which_http own_calls advice judging report looks attaching "
+    "examination trying rerun running schema command_line"
 ).split()
 FIRST = """\
 #!/usr/bin/env python

@@ -229,18 +229,24 @@ def test_loads_are_an_illness_from_two_and_five_percent_on(
 
 
 @pytest.mark.parametrize(
-    ("client", "kept", "needed", "verdict"),
+    ("client", "through", "kept", "needed", "verdict"),
     [
-        ("botocore", True, 1, ONCE),  # ten of the twenty: ten are left, of which one is needed
-        ("botocore", True, 0, REPEATED),
-        ("botocore", False, 1, REPEATED),
-        ("requests", True, 1, REPEATED),
+        ("botocore", None, True, 1, ONCE),  # ten of twenty: ten are left, of which one is needed
+        ("botocore", None, True, 0, REPEATED),
+        ("botocore", None, False, 1, REPEATED),
+        ("requests", "requests", True, 1, REPEATED),
+        # A library that takes no context has a kept client load for each of its connections.
+        ("redis", "redis", True, 1, ONCE),
+        ("redis", "redis", False, 1, REPEATED),
+        ("urllib3", "kubernetes", True, 1, ONCE),
+        ("httpx", "openai", True, 1, REPEATED),  # which takes a client
+        ("a_library", "a_library", True, 1, REPEATED),
     ],
 )
-def test_loads_of_a_kept_client_of_botocore_are_none_that_anybody_could_save(
-    client, kept, needed, verdict
+def test_loads_of_a_kept_client_that_has_to_load_are_none_that_anybody_could_save(
+    client, through, kept, needed, verdict
 ):
-    row = dict(client=client, kept=kept, loads=11, needed=1, spare_ms=200.0)
+    row = dict(client=client, through=through, kept=kept, loads=11, needed=1, spare_ms=200.0)
     counts = dict(
         again=0, again_share=0.0, loads=20, needed=needed, share=50.0, handshakes=20,
         clients=[row], failures=[], spare_ms=500.0,
@@ -971,6 +977,10 @@ def test_contexts_alive_at_once_are_the_most_and_memory_is_that_of_all_processes
         (dict(alive=10, requests=None, kept=True), ONE_FOR_EACH),
         (dict(alive=99, requests=7, kept=False, connections=2), FEW),  # of one session
         (dict(alive=10, requests=7, kept=False, connections=1), ONE_FOR_EACH),
+        # Of a library that takes no context, each connection has one.
+        (dict(client="redis", through="redis", alive=99, requests=None, kept=True), FEW),
+        (dict(client="redis", through="redis", alive=100, requests=None, kept=True), ONE_FOR_EACH),
+        (dict(client="redis", through="redis", alive=10, requests=None, kept=False), ONE_FOR_EACH),
     ],
 )
 def test_contexts_are_too_many_from_ten_on(row, verdict):

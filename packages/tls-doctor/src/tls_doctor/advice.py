@@ -23,8 +23,8 @@ from .basis import (
 from .blocking import PATCHES
 from .clients import KEEP_CONTEXT, KEPT_CLIENT, advice_to_keep, client_named
 from .loads import judged_rows
-from .own_calls import call_at, call_of_library, settings_after
-from .verdicts import is_shared, wanting
+from .own_calls import call_at, call_of_library, call_that_waits, settings_after
+from .verdicts import has_to_load, is_shared, wanting
 from .wording import readable, several, times
 
 CHAPTERS = {
@@ -71,6 +71,9 @@ ADVICE = {
     "standard-socket": (1, 3, "", "", "",
         "%(client)s reads from an %(socket)s of the standard library, because %(loop)s has not "
         "patched ssl."),
+    "unpatched-read": (1, 3, "", "%(patch)s", "",
+        "%(client)s waited, called at %(place)s, in a read of the standard library's: %(loop)s had "
+        "not patched it, and no greenlet ran meanwhile. The patch has to be the first line."),
     "gevents-context": (1, 7, "",
         "HTTPClient(..., ssl_context_factory=...)  # one that makes a gevent.ssl.SSLContext", "",
         "geventhttpclient takes the context that it is given, and one of gevent's own class lets "
@@ -97,6 +100,9 @@ ADVICE = {
         "truststore's injection and %(loop)s do not go together, in either order: one's sockets "
         "are given to the other's contexts. On Linux, ssl.create_default_context() trusts what the "
         "system trusts without it."),
+    "untrusted": (2, 13, "", "%(line)s", "",
+        "No authority that %(client)s trusts here%(trust)s has signed the certificates of these "
+        "servers. Trust the one that has, by the file of its certificate.%(before)s"),
     "connection-close": (2, 14, '"Connection": "close"  # of the headers', "", "",
         "%(client)s sends Connection: close%(where)s, and each reply to it ends its connection: "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
@@ -167,6 +173,15 @@ EACH_ONCE = ", where it is kept for many requests: here each connection is made 
 UPGRADES = {
     "requests/": "requests 2.24 or newer, which leaves pyOpenSSL alone",
     "google/auth/": "google-auth 2.55.2 or newer, which leaves pyOpenSSL alone",
+}
+#: What a connection fails with that no authority vouches for.
+UNTRUSTED = ("unable to get local issuer certificate", "self-signed certificate",
+    "self signed certificate")  # fmt: skip
+#: Where requests takes its authorities from, whatever its session says; and how clients are told.
+BEFORE_VERIFY = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+TRUST_BY = {
+    "requests": 'requests.get(url, verify="...")  # or the variable REQUESTS_CA_BUNDLE',
+    "httpx": 'client = httpx.Client(verify=ssl.create_default_context(cafile="..."))',
 }
 #: What connections fail with when ssl was imported before, or patched without, the rest.
 LATE_PATCH = ("recursion", "_wrap_socket() argument")
@@ -267,7 +282,20 @@ def advice_on_waits(examination):
     line = IN_A_THREAD[blocked["by"]]
     if blocked["by"] == "asyncio" and version_of(examination) < (3, 9):
         line = BEFORE_TO_THREAD
+    line = line_in_a_thread(line, blocked["at"][0][0] if len(blocked["at"]) == 1 else None)
     return [advise("in-a-thread" if blocked["by"] in PATCHES else "asyncio", line=line, **names)]
+
+
+def line_in_a_thread(line, place):
+    """Return the line that has a thread wait, with the program's own call, if its line has one.
+
+    place: "file.py:3", or None.
+    """
+    call = call_that_waits(place) if place and "await " in line else None
+    if not call:
+        return line
+    work = "lambda: %s)" % call
+    return line.replace("(...)", "(" + work).replace("function)", work)
 
 
 def version_of(examination):
@@ -282,7 +310,26 @@ def advice_on_failures(examination):
     provided = any("truststore" in str(row["class"]) for row in examination.provides)
     if loop and loop["patched"] and (counts.get("truststore") or provided):
         return [advise("not-together", loop=loop["name"], remove=INJECTS)]
+    rows = counts.get("clients", [])
+    failed = " ".join(readable(words) for words, _ in counts.get("failures", []))
+    if rows and any(sign in failed for sign in UNTRUSTED):
+        return [
+            advise("untrusted", **names_of_trust(max(rows, key=lambda row: row["connections"])))
+        ]
     return []
+
+
+def names_of_trust(row):
+    """Return what sentences say of the certificates that the client of a row trusts."""
+    files = [path for path, _ in row["trusts"]]
+    variable = next((name for name in BEFORE_VERIFY if os.environ.get(name)), None)
+    comes_before = variable and row["client"] == "requests"
+    before = " (%s is set, and comes before session.verify.)" % variable if comes_before else ""
+    line = TRUST_BY.get(row["client"], 'context = ssl.create_default_context(cafile="...")')
+    return dict(
+        client=row["client"] or "the program", line=line, before=before,
+        trust=" (%s)" % ", ".join(files[:2]) if files else "",
+    )  # fmt: skip
 
 
 _OF_TRUSTSTORE = (
@@ -351,6 +398,7 @@ def place_in(places):
 def advice_on_counts(examination, verdict):
     """Return the advice on a run's loads, first what risks nothing."""
     rows = [row for row in examination.counts["clients"] if row["loads"] > row["needed"] + 1]
+    rows = [row for row in rows if not (row["kept"] and has_to_load(row))]
     if verdict != REPEATED:
         rows = [row for row in rows if not row["kept"] and row["spare_ms"] >= WORTH_FROM_MS]
     advice = list(advice_on_closings(examination))
@@ -550,6 +598,10 @@ def own_call(row):
         return None
     makers = client_named(row["client"]).makers if row["client"] else "create_default_context"
     call = call_at(row["at"][0][0], makers.split())
+    if not call and client_named(row["client"]).front:  # what it makes connects later, elsewhere
+        front = client_named(row["client"]).front
+        calls = [call_of_library(row["at"][0][0], front, name, True) for name in makers.split()]
+        call = calls[0] or calls[-1] if len(list(filter(None, calls))) == 1 else None
     if call and row["client"] == "urllib3" and "ssl_context" not in call:
         call, number = re.subn(r"\bca_certs=([^,()]+|[^,()]*\([^()]*\))", CAFILE % r"\1", call)
         if not number:

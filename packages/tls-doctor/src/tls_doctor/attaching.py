@@ -13,7 +13,16 @@ from .basis import DoctorError, clock
 from .blocking import LOOP_FRAMES
 from .heartbeat import is_resting
 from .loads import LOADS
-from .wording import describe, readable, short, wrapped
+from .looks import (
+    ENOUGH_LOOKS,
+    advice_on_sights,
+    children_of,
+    connections_of,
+    fetches,
+    reason_untold,
+)
+from .report import advice_lines
+from .wording import describe, readable, several, short, wrapped
 
 #: Where the standard library waits for a reply or a handshake.
 READS = ("read", "recv", "recv_into", "readinto", "do_handshake")
@@ -30,6 +39,7 @@ SIGHTS = (
 )  # fmt: skip
 
 
+ALL = [sight for sight, _, _ in SIGHTS]
 #: Where the thread of a loop is (the end of a file's name) while the loop is entered and runs.
 LOOPS = tuple(path for frames in LOOP_FRAMES.values() for path, _ in frames)
 #: Of the looks that found the process at work, this many percent in a load are too many. (A look is
@@ -39,17 +49,73 @@ LOADING_FROM = 20
 IN_A_ROW = 10
 
 
+class Looks(object):
+    """What looks at a process find."""
+
+    def __init__(self, pid):
+        self.pid, self.samples, self.busy, self.gevent = pid, [], 0, None
+        self.is_seen, self.connections, self.previous = False, None, set()
+
+    def add(self, threads):
+        """Note what one look has found."""
+        self.gevent = loop = self.gevent or has_gevent(self.pid)  # which may be imported later
+        sample = dict((kind_of(thread, loop), thread["frames"]) for thread in threads)
+        waiting = dict((stack_of(thread), thread) for thread in threads if keeps_loop(thread, loop))
+        repeated = [stack for stack in waiting if stack in self.previous]
+        sample.update(("kept", waiting[stack]["frames"]) for stack in repeated)
+        self.previous = set(waiting)
+        self.samples.append(sample)
+        self.busy += any(thread.get("active") for thread in threads)
+        number = connections_of(self.pid)
+        if number is not None:
+            self.connections = max(number, self.connections or 0)
+        # A loop that awaits is mostly seen at rest, whatever it fetches.
+        has_loop = loop or any(in_loop(thread) for thread in threads)
+        is_at_work = any(fetches(thread["frames"]) for thread in threads)
+        self.is_seen = self.is_seen or is_at_work or bool(has_loop and self.connections != 0)
+
+    def evidence(self, *sights):
+        """Return {what was seen: the first stack that shows it}, of some sights."""
+        return dict(
+            (sight, sample[sight])
+            for sight in sights for sample in self.samples[::-1] if sight in sample
+        )  # fmt: skip
+
+    def judge(self, tool, share):
+        """Return what `attach` returns."""
+        number = len(self.samples)
+        sightings = dict((sight, sum(sight in sample for sample in self.samples)) for sight in ALL)
+        loading = 100.0 * sightings["loading"] / max(self.busy, sightings["loading"], 1)
+        often = sightings["loading"] > ENOUGH_LOOKS
+        # One look alone may have met a wait of a millisecond.
+        waits = max(sightings[sight] for sight in ("blocked", "not patched", "kept"))
+        is_ill = waits >= ENOUGH_LOOKS or (often and loading > max(share, LOADING_FROM))
+        children = children_of(self.pid)
+        reason = None if is_ill else reason_untold(sightings, number, self.is_seen, children)
+        told = [sight for sight in ALL if sightings[sight] >= ENOUGH_LOOKS]
+        evidence = self.evidence(*[sight for sight in told if sight != "loading" or often])
+        first = self.evidence(*ALL)
+        first = next((first[sight] for sight in ALL if sight in first), [])
+        stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in first]
+        return dict(
+            pid=self.pid, by=tool, gevent=self.gevent, looks=number, busy=self.busy,
+            seen=sightings, share_stated=share, stack=stack[::-1], connections=self.connections,
+            children=children, advice=advice_on_sights(evidence, number, sightings["loading"]),
+            why=reason, exit_status=1 if is_ill else 2 if reason else 0,
+        )  # fmt: skip
+
+
 def attach(pid, seconds, share):
     """Return where a running process stands, read from outside.
 
     A dictionary: the looks, how many of them found a greenlet blocked or a load under way, the
-    stack that shows it, what read it ("by"), and the exit status.
+    stack that shows it, what read it ("by"), what to change, why nothing can be told ("why"), and
+    the exit status.
     """
     if is_gone(pid):
         raise DoctorError("there is no process %d" % pid)
     stacks, tool = reader(pid)
-    samples, busy, loop, deadline = [], 0, None, clock() + seconds
-    failed, last_trouble, previous = 0, None, set()
+    looks, deadline, failed, last_trouble = Looks(pid), clock() + seconds, 0, None
     while clock() < deadline:
         started = clock()
         try:
@@ -62,31 +128,18 @@ def attach(pid, seconds, share):
             continue
         if threads is None:
             break  # it has ended meanwhile
-        failed, loop = 0, loop or has_gevent(pid)  # which may be imported later
-        sample = dict((kind_of(thread, loop), thread["frames"]) for thread in threads)
-        waiting = dict((stack_of(thread), thread) for thread in threads if keeps_loop(thread, loop))
-        sample.update(("kept", waiting[stack]["frames"]) for stack in waiting if stack in previous)
-        previous = set(waiting)
-        samples.append(sample)
-        busy += any(thread.get("active") for thread in threads)
+        failed = 0
+        looks.add(threads)
         time.sleep(max(0, 0.1 - (clock() - started)))
-    if not samples:
+    if not looks.samples:
         raise last_trouble or DoctorError("process %d ended before anything was seen of it" % pid)
-    sightings = dict((sight, sum(sight in sample for sample in samples)) for sight, _, _ in SIGHTS)
-    status = 2 if sightings["perhaps blocked"] >= 2 else 0
-    loading = 100.0 * sightings["loading"] / max(busy, sightings["loading"], 1)
-    if max(sightings["blocked"], sightings["not patched"], sightings["kept"]) >= 2 or (
-        sightings["loading"] >= 3 and loading > max(share, LOADING_FROM)
-    ):
-        status = 1  # one look alone may have met a wait of a millisecond
-    evidence = [
-        sample[sight] for sight, _, _ in SIGHTS for sample in samples if sight in sample
-    ] or [[]]
-    stack = ["%s:%d (%s)" % (short(it["filename"]), it["line"], it["name"]) for it in evidence[0]]
-    return dict(
-        pid=pid, by=tool, gevent=loop, looks=len(samples), busy=busy, seen=sightings,
-        share_stated=share, stack=stack[::-1], exit_status=status,
-    )  # fmt: skip
+    return looks.judge(tool, share)
+
+
+def in_loop(thread):
+    """Return whether a thread runs a loop of LOOP_FRAMES, or eventlet's hub."""
+    files = [frame["filename"].replace("\\", "/") for frame in thread["frames"]]
+    return any(file.endswith(LOOPS) or "/eventlet/hubs/" in file for file in files)
 
 
 def is_gone(pid):
@@ -283,5 +336,17 @@ def attach_text(results):
         lines.append("  the stack that shows it, the innermost call last:")
         lines += ["    " + line for line in results["stack"]]
     numbers = set(number for sight, number, _ in SIGHTS if results["seen"][sight])
-    lines += ["  " + chapter(number) for number in sorted(numbers)]
+    if results["advice"]:
+        lines += ["What to change"] + list(advice_lines(results["advice"]))
+    else:
+        lines += ["  " + chapter(number) for number in sorted(numbers)]
+    if results["why"]:
+        lines.append(wrapped("Cannot tell: %s." % results["why"], ""))
+    elif not results["exit_status"]:
+        number = results["connections"]
+        text = (
+            "connections that nobody can see" if number is None else several(number, "connection")
+        )
+        text = "Nothing of this was caught while it was at work, with %s open." % text
+        lines.append(wrapped(text, ""))
     return "\n".join(lines + ["exit status %d" % results["exit_status"]]) + "\n"

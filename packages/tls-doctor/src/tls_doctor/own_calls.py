@@ -16,6 +16,8 @@ _SECRET_NAME = re.compile(
     r"pass(?:$|w|phrase)|token|secret|(?:^|api|[-_])key$|auth|credential|cookie", re.I
 )
 _PASSWORD_IN_URL = re.compile(r"(?<=://)([^/@:\s]*:)[^/@\s]*(?=@)")
+#: What calls are named that send, and wait for a reply.
+_WAITING = "get post put patch delete head options request send urlopen execute fetch".split()
 #: Of several classes of a library that a program makes, the one that is kept ends so.
 KEPT = "Client"
 
@@ -49,12 +51,12 @@ def call_at(place, names):
     return None
 
 
-def call_of_library(place, library, maker=None):
+def call_of_library(place, library, maker=None, only=False):
     """Return the text of the call by which a program makes its client of a library.
 
     It is looked for in the whole file of a line, "file.py:3", by the names that the file imports.
     maker: the name of the library's class, if it is known. None if there is none, or several that
-    nothing tells apart.
+    nothing tells apart; with `only`, also if there are several of one name.
     """
     import ast
 
@@ -80,10 +82,31 @@ def call_of_library(place, library, maker=None):
     else:  # what is called a client; or no argument of another
         several = [call for call in calls.values() if call[1].endswith(KEPT)]
         several = several or [call for key, call in calls.items() if key not in nested]
-    if len(set(name for _, name, _ in several)) != 1:
+    if len(set(name for _, name, _ in several)) != 1 or (only and len(several) > 1):
         return None
     word, _, node = min(several, key=lambda call: call[2].lineno)
     return call_at("%s:%d" % (path, node.lineno), [word])
+
+
+def call_that_waits(place):
+    """Return the text of the one call on a line that may wait for a reply, by its usual names.
+
+    None where there is none or several, and where the line could not wait for it by `await`.
+    """
+    import ast
+
+    path, tree = path_and_tree(place)
+    number, inner = int(place.rpartition(":")[2]), None
+    for node in ast.walk(tree):
+        if hasattr(node, "decorator_list") and not isinstance(node, ast.ClassDef):
+            lines = [getattr(child, "lineno", 0) for child in ast.walk(node)]
+            if node.lineno <= number <= max(lines) and (not inner or node.lineno > inner.lineno):
+                inner = node
+    line = "".join(linecache.getlines(path)[number - 1 : number])
+    names = re.findall(r"\.(%s)\(" % "|".join(_WAITING), line)
+    if type(inner).__name__ != "AsyncFunctionDef" or len(names) != 1 or "await " in line:
+        return None
+    return call_at(place, names)
 
 
 def settings_after(place):

@@ -180,3 +180,12 @@ def processes_of_ps():
         if len(fields) > 3 and not fields[2].startswith(b"Z"):
             running[int(fields[0])] = int(fields[1]), b" ".join(fields[3:])
     return running
+
+
+def is_python(pid):
+    """Return whether a process runs a Python; also True where nobody tells."""
+    try:
+        path = os.readlink("/proc/%d/exe" % pid)
+    except (AttributeError, OSError):
+        return True
+    return "py" in os.path.basename(path) or path == os.path.realpath(sys.executable)

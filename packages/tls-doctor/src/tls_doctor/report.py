@@ -338,8 +338,9 @@ def sentence_of_counts(counts):
         if counts["compiled_ms"] >= 0.5:
             text += "(Compiling its modules, which Python does once, took %.0f ms more.) " % (
                 counts["compiled_ms"])  # fmt: skip
-    text += "%s, at most %d under way and %d connections open at once, in %s; %s made." % (
-        several(counts["handshakes"], "handshake"), counts["peak"], counts["open"],
+    text += "%s, at most %d under way and %s open at once, in %s; %s made." % (
+        several(counts["handshakes"], "handshake"), counts["peak"],
+        several(counts["open"], "connection"),
         several(counts["processes"], "process").replace("processs", "processes"),
         several(counts["contexts"], "context"),
     )  # fmt: skip

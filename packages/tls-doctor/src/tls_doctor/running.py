@@ -19,6 +19,7 @@ from .processes import (
     ENDS_WITHIN_S,
     LEFT_ENDS_WITHIN_S,
     Offspring,
+    is_python,
     running_processes,
     spawn_self,
 )
@@ -163,15 +164,6 @@ def is_of(pid, folder):
         except (EnvironmentError, UnicodeError):
             pass
     return False
-
-
-def is_python(pid):
-    """Return whether a process runs a Python; also True where nobody tells."""
-    try:
-        path = os.readlink("/proc/%d/exe" % pid)
-    except (AttributeError, OSError):
-        return True
-    return "py" in os.path.basename(path) or path == os.path.realpath(sys.executable)
 
 
 def catch_signals():

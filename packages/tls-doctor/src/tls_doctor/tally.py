@@ -10,6 +10,7 @@ from .verdicts import (
     KEPT_FROM,
     TOO_MANY_H2_FROM,
     growth,
+    has_to_load,
     is_kept,
     longest_queue,
     note_place,
@@ -505,7 +506,7 @@ class Tally(object):
         for row in total.clients:
             row.threads, row.closers = len(row.threads), len(row.closers)
             row.kept = is_kept(row.as_dict(), sums)
-            if row.kept and client_named(row.client).takes_nothing:
+            if row.kept and has_to_load(row.as_dict()):
                 total.on_loop.spare -= row.spare_on_loop  # each of its connections has to load
         self.count_shares()
         return total.as_dict()

@@ -180,16 +180,19 @@ def avoidable(counts):
     Those of clients that are kept, and can neither load once nor share a context, are left out:
     nobody can have them load less.
     """
-    rows = [row for row in counts["clients"] if row["kept"] and has_to_load(row["client"])]
+    rows = [row for row in counts["clients"] if row["kept"] and has_to_load(row)]
     loads = counts["loads"] - counts["needed"] - sum(row["loads"] - row["needed"] for row in rows)
     part = sum(row["spare_ms"] for row in rows) / max(counts["spare_ms"], 0.1) if rows else 0
     return loads, counts["share"] * (1 - part)
 
 
-def has_to_load(name):
-    """Return whether a client loads for each connection, and takes no context of another's."""
-    client = client_named(name)
-    return client.loads_each and not client.shared_context
+def has_to_load(row):
+    """Return whether the client of a row loads for each connection, and takes no other's context.
+
+    So do those of a library that takes neither a context nor a client of the program's.
+    """
+    client, library = client_named(row["client"]), client_named(row.get("through"))
+    return (client.loads_each and not client.shared_context) or library.takes_nothing
 
 
 def is_broken(counts):
@@ -241,6 +244,7 @@ def verdict_on_contexts(counts):
     for row in counts["clients"]:
         # Others could have one for all.
         of_connections = row["requests"] and (row["kept"] or is_shared(row, counts))
+        of_connections = of_connections or (row["kept"] and has_to_load(row))
         if row["alive"] >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
     return FEW if counts["loads"] else DOES_NOT_APPLY

@@ -1,0 +1,184 @@
+"""What looks at a running process tell, and what to change by them."""
+
+from __future__ import division, print_function
+
+import os
+import re
+
+from .advice import BEFORE_TO_THREAD, IN_A_THREAD, advise, keep_one, line_in_a_thread
+from .blocking import LOOP_FRAMES, PATCHES
+from .clients import PACKAGES, client_named
+from .left_behind import is_package
+from .processes import is_python, running_processes
+from .wording import several, short
+
+#: Files of the standard library, of whichever Python.
+_STANDARD = re.compile(r"/lib(64)?/python\d+(\.\d+)?/|/(site|dist)-packages/")
+#: What a thread that fetches goes through.
+_FETCHING = ("/ssl.py", "/http/client.py", "/httplib.py")
+#: What a loop shows is a wait where at least this many looks found one.
+ENOUGH_LOOKS = 2
+LOOK_LONGER = "look longer (--seconds 30), while it fetches"
+
+
+def file_of(frame):
+    """Return the path of a frame's file, with the slashes of all systems but one."""
+    return frame["filename"].replace("\\", "/")
+
+
+def is_own(path):
+    """Return whether a file is the program's own, whichever Python runs it."""
+    is_script = not path.endswith(".py") and "/bin/" in path  # which pip writes
+    return not (path.startswith("<") or is_script or _STANDARD.search(path) or is_package(path))
+
+
+def fetches(frames):
+    """Return whether a thread is in a call of a client that the doctor knows, or in TLS."""
+    paths = [file_of(frame) for frame in frames]
+    return any(path.endswith(_FETCHING) or package_of_path(path) in PACKAGES for path in paths)
+
+
+def package_of_path(path):
+    """Return the package that a file belongs to; None for one that was not installed."""
+    if not _STANDARD.search(path):
+        return None
+    return os.path.splitext(short(path).split("/")[0])[0]
+
+
+def loop_of(frames):
+    """Return the name of the loop of LOOP_FRAMES that a thread runs; None if it runs none."""
+    for path in [file_of(frame) for frame in frames]:
+        for name, ends in LOOP_FRAMES.items():
+            if any(path.endswith(end) for end, _ in ends):
+                return name
+    return None
+
+
+class Caller(object):
+    """Who is at work in a stack: the program's own line, and the client that it calls there."""
+
+    def __init__(self, frames):
+        paths = [file_of(frame) for frame in frames]
+        own = next((number for number, path in enumerate(paths) if is_own(path)), None)
+        below = paths if own is None else paths[:own]
+        packages = [package_of_path(path) for path in below]
+        known = [PACKAGES[package] for package in packages if package in PACKAGES]
+        package = packages[-1] if packages else None
+        self.client = known[-1] if known else None
+        self.library = package if package not in (None, "ssl", "socket") else None
+        self.path = (
+            None if own is None else "%s:%d" % (frames[own]["filename"], frames[own]["line"])
+        )
+        self.place = "in code that cannot be named"
+        if own is not None:
+            self.place = "%s:%d" % (short(frames[own]["filename"]), frames[own]["line"])
+        self.name = self.client or self.library or "The program"
+
+    def row(self, loop):
+        """Return what a run's row of a client would say of it, as far as a stack tells."""
+        awaits = bool(loop) and client_named(self.client).awaiting_trial is not None
+        at = [[self.path, 1]] if self.path else []
+        through = self.library if self.library != self.client else self.client
+        return dict(
+            client=self.client, through=through, at=at, loads=1, awaits=int(awaits), trusts=[]
+        )
+
+
+def python_of(frames):
+    """Return the version of the Python whose files are in a stack, as (3, 11)."""
+    for frame in frames:
+        match = re.search(r"/python(\d+)\.(\d+)/", file_of(frame))
+        if match:
+            return tuple(map(int, match.groups()))
+    return 3, 9
+
+
+def advice_on_sights(evidence, looks, loading):
+    """Return what to change.
+
+    evidence: {what was seen: a stack that shows it}. loading: how many of the looks found a load.
+    """
+    advice = []
+    files = [file_of(frame) for frames in evidence.values() for frame in frames]
+    greenlets = "eventlet" if any("/eventlet/" in path for path in files) else "gevent"
+    if "blocked" in evidence or "perhaps blocked" in evidence:
+        caller = Caller(evidence.get("blocked") or evidence["perhaps blocked"])
+        advice += [advise("through-pyopenssl", client=caller.name), advise("patch-select")]
+    elif "not patched" in evidence:
+        caller = Caller(evidence["not patched"])
+        names = dict(client=caller.name, place=caller.place, loop=greenlets)
+        advice.append(advise("unpatched-read", patch=PATCHES[greenlets], **names))
+    elif "kept" in evidence:
+        advice.append(advice_on_kept(evidence["kept"], greenlets))
+    if "loading" in evidence:
+        frames = evidence["loading"]
+        caller = Caller(frames)
+        line, sentence = keep_one(caller.row(loop_of(frames)))
+        words = "certificates in %d of %s" % (loading, several(looks, "look"))
+        names = dict(client=caller.name, where=", from %s" % caller.place, line=line)
+        advice.append(advise("keep-one", sentence=sentence, loads=words, **names))
+    return advice
+
+
+def advice_on_kept(frames, greenlets):
+    """Return the advice on a call that keeps a loop waiting."""
+    caller, loop = Caller(frames), loop_of(frames) or greenlets
+    names = dict(clients=caller.name, places="called at %s" % caller.place, by=loop)
+    if loop in PATCHES:
+        line = IN_A_THREAD[loop]
+        return advise("in-a-thread", line=line, why="no patch has reached that wait", **names)
+    line = IN_A_THREAD[loop]
+    if loop == "asyncio" and python_of(frames) < (3, 9):
+        line = BEFORE_TO_THREAD
+    return advise("asyncio", line=line_in_a_thread(line, caller.path), **names)
+
+
+def reason_untold(sightings, looks, is_seen, children):
+    """Return why looks give neither an illness nor an all-clear; None if they give one.
+
+    sightings: how many of the looks found what. is_seen: something was at work that they could
+    have found it in. children: Pythons that the process has started.
+    """
+    if sightings["loading"] > ENOUGH_LOOKS:
+        text = "loads of certificates were caught in %d of %s; how much of its CPU time they take, "
+        return (text + "`doctor.py run` counts") % (
+            sightings["loading"], several(looks, "look"))  # fmt: skip
+    few = [sightings[sight] for sight in ("blocked", "not patched", "kept", "perhaps blocked")]
+    if any(few):
+        return "a sight or two may be of waits that ended at once: " + LOOK_LONGER
+    if is_seen:
+        return None
+    if children:
+        numbers = " or ".join("attach %d" % pid for pid in children[:8])
+        text = "nothing of TLS was seen in this process, which has started %s: %s"
+        return text % (several(len(children), "other Python"), numbers)
+    text = "no client that the doctor knows, and no loop with a connection, was seen at work in "
+    return text + "it, so there is nothing to tell: " + LOOK_LONGER
+
+
+def children_of(pid):
+    """Return the Pythons that a process has started, and that run; [] if nobody tells."""
+    running = running_processes()
+    return sorted(child for child in running if running[child][0] == pid and is_python(child))
+
+
+def connections_of(pid):
+    """Return how many TCP connections of a process are established; None if nobody tells."""
+    try:
+        folder, numbers = "/proc/%d/fd" % pid, set()
+        for name in os.listdir(folder):
+            try:
+                match = re.match(r"socket:\[(\d+)\]$", os.readlink(os.path.join(folder, name)))
+            except OSError:  # it was closed meanwhile
+                continue
+            numbers |= set([match.group(1)] if match else [])
+        established = 0
+        for table in ("tcp", "tcp6"):
+            path = "/proc/%d/net/%s" % (pid, table)
+            if os.path.exists(path):
+                with open(path) as file:
+                    rows = [line.split() for line in file.readlines()[1:]]
+                established += sum(row[3] == "01" and row[9] in numbers for row in rows)
+        return established
+    except (EnvironmentError, AttributeError, IndexError):
+        return None
