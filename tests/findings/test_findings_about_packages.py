@@ -88,7 +88,7 @@ WITHOUT = {
         books-h2load books-calls books-hundred-connections books-pool books-control
         distance-one-at-a-time take-library-or-protocol take-line-library books-compiled
         books-compiled-alone quic-sooner quic-sooner-granian distance-window quic-last-book
-        quic-share quic-cpu take-one-book""",
+        quic-share quic-cpu take-one-book distance-tcp-law-short distance-bodies""",
     "It is about releases of the past alone, or what others published of them.": """
         books-user-cpu books-user-cpu-later books-hyper-alone books-elapsed books-both-2016
         hello-original""",
@@ -97,7 +97,7 @@ WITHOUT = {
         cures-threads-become-greenlets cures-patch-all-adds""",
     "It is what the protocol asks for, or a control: no release is to blame.": """
         hello-silent hello-control books-at-once slow-in-order slow-as-completed
-        loop-unverified-control quic-amplification quic-early take-one-handshake hello-refused""",
+        loop-unverified-control quic-amplification quic-chain quic-early take-one-handshake hello-refused""",
     "It is said in passing, of the release in the lock: nothing is advised because of it.": """
         hello-extra hello-no-push quic-libraries quic-ends patched-has-sni-decides
         distance-requests-whole distance-window-libraries quic-pycurl-early quic-pycurl-post
