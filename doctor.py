@@ -1442,6 +1442,7 @@ class Client(Record):
         # Advice.
         ("keep", nothing, "what has it load once, and risks nothing: (line, sentence)"),
         ("makers", str, "its functions that make what is to be kept"),
+        ("connects_later", bool, "what they make loads at another line, when it connects"),
         ("entered", bool, "what they make is a client within `async with` alone"),
         ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
         ("pool_options", dict, 'its options for a larger pool ("full"), and for more ("evicted")'),
@@ -1606,7 +1607,7 @@ register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
     keep=("pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())",
         "One pool that is kept keeps its connections, and with a context of your own it loads "
         "once, whatever it connects to."),
-    makers="PoolManager ProxyManager",
+    makers="PoolManager ProxyManager", connects_later=True,
     larger_pool="pool = urllib3.PoolManager(%s, ssl_context=ssl.create_default_context())",
     pool_options={"full": "maxsize", "evicted": "num_pools"}, larger_pool_trial="urllib3",
     trial=("urllib3", each_urllib3, kept_urllib3),
@@ -1641,7 +1642,7 @@ register(Client("botocore", packages="botocore", owners="botocores", front="boto
     keep=("client = boto3.client(...)",
         "One client for all threads (it may be shared) keeps its connections, ten of them unless "
         "it is told to keep more. botocore loads once for each new one."),
-    makers="client resource",
+    makers="client resource", connects_later=True,
     larger_pool="client = boto3.client(..., config=Config(%s))",
     pool_options={"full": "max_pool_connections"},
     trial=("botocore.session", with_botocore, with_botocore),
@@ -1650,7 +1651,7 @@ register(Client("botocore", packages="botocore", owners="botocores", front="boto
 register(Client("httplib2", packages="httplib2",
     keep=("http = httplib2.Http()",
         "One Http for each thread, kept, keeps its connections; each new one loads anew."),
-    makers="Http",
+    makers="Http", connects_later=True,
     trial=("httplib2", each_httplib2, kept_httplib2), applied={"httplib2": one_context_of_httplib2},
 ))  # fmt: skip
 register(Client("tornado", packages="tornado",
@@ -5731,10 +5732,12 @@ def own_call(row):
         return None
     makers = client_named(row["client"]).makers if row["client"] else "create_default_context"
     call = call_at(row["at"][0][0], makers.split())
-    if not call and client_named(row["client"]).front:  # what it makes connects later, elsewhere
-        front = client_named(row["client"]).front
-        calls = [call_of_library(row["at"][0][0], front, name, True) for name in makers.split()]
-        call = calls[0] or calls[-1] if len(list(filter(None, calls))) == 1 else None
+    client = client_named(row["client"])
+    if not call and client.connects_later:
+        library, place = client.front or client.name, row["at"][0][0]
+        calls = [call_of_library(place, library, name, True) for name in makers.split()]
+        calls = list(filter(None, calls))
+        call = calls[0] if len(calls) == 1 else None
     if call and row["client"] == "urllib3" and "ssl_context" not in call:
         call, number = re.subn(r"\bca_certs=([^,()]+|[^,()]*\([^()]*\))", CAFILE % r"\1", call)
         if not number:
@@ -6567,7 +6570,8 @@ class Caller(object):
         own = next((number for number, path in enumerate(paths) if is_own(path)), None)
         below = paths if own is None else paths[:own]
         packages = [package_of_path(path) for path in below]
-        known = [PACKAGES[package] for package in packages if package in PACKAGES]
+        known = [PACKAGES.get(package, package) for package in packages]
+        known = [name for name in known if client_named(name).keep]
         package = packages[-1] if packages else None
         self.client = known[-1] if known else None
         self.library = package if package not in (None, "ssl", "socket") else None
@@ -6662,9 +6666,22 @@ def reason_untold(sightings, looks, is_seen, children):
 
 
 def children_of(pid):
-    """Return the Pythons that a process has started, and that run; [] if nobody tells."""
+    """Return the Pythons that a process has started, and that run; [] if nobody tells.
+
+    Without those that only tidy up behind multiprocessing.
+    """
     running = running_processes()
-    return sorted(child for child in running if running[child][0] == pid and is_python(child))
+    children = [child for child in running if running[child][0] == pid and is_python(child)]
+    return sorted(child for child in children if not is_tracker(child))
+
+
+def is_tracker(pid):
+    """Return whether a process is what multiprocessing has tidy up; False if nobody tells."""
+    try:
+        with open("/proc/%d/cmdline" % pid, "rb") as file:
+            return b"multiprocessing.resource_tracker" in file.read()
+    except EnvironmentError:
+        return False
 
 
 def connections_of(pid):

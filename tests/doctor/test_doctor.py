@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -662,7 +663,8 @@ def test_a_look_that_fails_for_a_passing_reason_is_tried_again(tmp_path):
     if "may need root" in report.get("trouble", "") and "Bad address" not in report["trouble"]:
         pytest.skip("this machine does not let one process read another")
     failed = counts.read_text().count("\n") - report["looks"]
-    assert done.returncode == 0 and 0 < failed and 0 < report["looks"]
+    assert done.returncode == 2 and "no client" in report["why"]  # it sleeps
+    assert 0 < failed and 0 < report["looks"]
     # One that fails each time is told, and looks that were never made are no healthy ones.
     (tmp_path / "py-spy").write_text("#!/bin/sh\necho 'Error: Bad address' >&2\nexit 1\n")
     for seconds in ("0.2", "5"):
@@ -678,10 +680,46 @@ def test_a_process_that_ends_while_it_is_looked_at_is_told_as_far_as_it_was_seen
         report = json.loads(done.stdout)
         if "may need root" in report.get("trouble", ""):
             pytest.skip("this machine does not let one process read another")
-        assert done.returncode == 0 and 0 < report["looks"] < 100
+        assert done.returncode == 2 and 0 < report["looks"] < 100
         assert running.returncode is None
         done = run("attach", running.pid, env=spy)
         assert done.returncode == 2 and f"there is no process {running.pid}" in done.stderr
+
+
+WITH_A_WORKER = """
+import os, sys, time
+worker = os.fork()
+if worker:
+    print(worker, flush=True)
+    os.waitpid(worker, 0)
+import asyncio, requests
+async def endpoint(): requests.get(sys.argv[1], verify=False)
+async def main():
+    while True: await endpoint()
+asyncio.run(main())
+"""
+
+
+def test_a_parent_has_no_all_clear_and_names_its_worker_whose_loop_is_kept():
+    """As with gunicorn, whose number in its file is the parent's."""
+    spy = {"PATH": f"{environment('py-spy-today').python.parent}:{os.defpath}"}
+    with server.start() as lab:
+        command = ["-W", "ignore", "-c", WITH_A_WORKER, f"{lab.url}/delay/0.5"]
+        with running_in("stage-1-today", *command) as running:
+            worker = int(running.stdout.readline())
+            reports = []
+            for pid in (running.pid, worker):
+                done = run("attach", pid, "--seconds", "2", "--json", env=spy)
+                reports.append(json.loads(done.stdout))
+            os.kill(worker, signal.SIGKILL)
+    if any("may need root" in report.get("trouble", "") for report in reports):
+        pytest.skip("this machine does not let one process read another")
+    parent, child = reports
+    assert (parent["exit_status"], parent["children"]) == (2, [worker])
+    assert f"attach {worker}" in parent["why"]
+    assert (child["exit_status"], child["why"]) == (1, None)
+    advice = child["advice"][0]  # it also loads, as often as it was seen to
+    assert advice["id"] == "asyncio" and "requests waited" in advice["what"]
 
 
 def test_without_py_spy_the_command_is_named():

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 
+import certifi
 import here
 import pytest
 import tls_doctor
@@ -592,11 +593,13 @@ for _ in range(4):
     try: requests.get(SITE, verify=True)
     except requests.exceptions.SSLError: pass
 """
-    variables = {"REQUESTS_CA_BUNDLE": "", "SSL_CERT_FILE": ""}
-    report = tried(text, site, tmp_path, sys.executable, variables=variables)
-    assert report["counts"]["loads"] == 4 and judged(report)[1:] == ("nothing seen", 2)
-    assert "certificate verify failed" in " ".join(tls_doctor.report.text_of(report, False).split())
-    assert report["advice"] == []
+    for bundle in ("", certifi.where()):
+        variables = {"REQUESTS_CA_BUNDLE": bundle, "SSL_CERT_FILE": ""}
+        report = tried(text, site, tmp_path, sys.executable, variables=variables)
+        assert report["counts"]["loads"] == 4 and judged(report)[1:] == ("nothing seen", 2)
+        said = " ".join(tls_doctor.report.text_of(report, False).split())
+        assert "certificate verify failed" in said
+        assert ids(report) == ["untrusted"] and "cacert.pem) has signed" in said
 
 
 REACHES_NOBODY = """
@@ -862,6 +865,15 @@ def make():
 one = make()
 for _ in range(6): MAKE.get("key")
 """
+#: A kept client whose twelve connections are there at once: redis loads twice for each.
+REDIS_AT_ONCE = (
+    REDIS.partition("for _")[0]
+    + """
+clients = [one.client() for _ in range(12)]
+for client in clients:
+    for _ in range(4): client.get("key")
+"""
+)
 
 
 def test_redis_takes_no_context_and_its_client_is_kept(site, tmp_path, python):
@@ -874,6 +886,10 @@ def test_redis_takes_no_context_and_its_client_is_kept(site, tmp_path, python):
                 first = report["advice"][0]
                 assert first["add"].startswith('client = redis.Redis("127.0.0.1", **options)  #')
                 assert "it takes no context" in first["what"]
+        report = tried(REDIS_AT_ONCE, site, tmp_path, python, variables=variables)
+        assert (report["counts"]["connections"], report["counts"]["loads"] >= 12) == (12, True)
+        assert judged(report)[1:] == ("not repeated", 0) and not report["advice"]
+        assert report["verdicts"]["contexts"] == "few"
 
 
 KEYWORDS = """

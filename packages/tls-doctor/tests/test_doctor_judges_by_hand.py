@@ -160,3 +160,28 @@ def test_what_is_ill_is_red_and_what_is_well_green(monkeypatch):
         text = report.text_of(dict(told, verdicts=verdicts), True)
         assert f"\033[1;{colour}m{verdict.upper()}\033[0m" in text
         assert "\033" not in report.text_of(dict(told, verdicts=verdicts), False)
+
+
+@pytest.mark.parametrize(
+    ("failure", "variable", "client", "line", "is_before"),
+    [
+        ("unable to get local issuer certificate", "", "requests", "requests.get(url, verify=", 0),
+        ("self-signed certificate in chain", "/b.pem", "requests", "requests.get(url, verify=", 1),
+        ("self signed certificate", "/b.pem", "httpx", "httpx.Client(verify=", 0),
+        ("self signed certificate", "/b.pem", None, "context = ssl.create_default", 0),
+        ("certificate has expired", "/b.pem", "requests", None, 0),
+    ],
+)
+def test_who_trusts_nobody_that_signed_is_told_whom_it_trusts(
+    failure, variable, client, line, is_before, monkeypatch
+):
+    monkeypatch.delenv("CURL_CA_BUNDLE", raising=False)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", variable)
+    row = dict(client=client, connections=4, trusts=[["/a/cacert.pem", 4]])
+    counts = {"failures": [[failure, 4]], "clients": [row]}
+    advised = advice.advice_on_failures(Examination(program="p.py", counts=counts))
+    assert [each["id"] for each in advised] == (["untrusted"] if line else [])
+    for each in advised:
+        assert each["add"].startswith(line) or line in each["add"]
+        assert ("REQUESTS_CA_BUNDLE is set" in each["what"]) == bool(is_before)
+        assert "/a/cacert.pem" in each["what"]

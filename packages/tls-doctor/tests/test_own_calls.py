@@ -168,3 +168,43 @@ def test_a_connection_that_takes_a_context_is_given_one(text, line, tmp_path):
     context = "context = ssl.create_default_context()"
     assert advice.keep_one(row)[0] == f"{context}  # once; then {line}"
     assert advice.line_for_all(context, row, shares=True) == context
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("session.client('s3', verify=CA)", "client = session.client('s3', verify=CA)  # once"),
+        ("boto3.client('s3')", "client = boto3.client('s3')  # once"),
+        ("boto3.resource('s3')", "client = boto3.resource('s3')  # once"),
+        # Which of them?
+        ("session.client('s3'), session.client('sqs')", "client = boto3.client(...)"),
+        ("session.client('s3'), boto3.resource('s3')", "client = boto3.client(...)"),
+    ],
+)
+def test_boto3s_client_is_found_where_it_is_made(text, line, tmp_path):
+    """It connects later, at another line."""
+    path = tmp_path / "program.py"
+    path.write_text(f"import boto3\nsession = boto3.Session()\nx = {text}\nx.list_tables()\n")
+    at = [[f"{path}:4", 20]]
+    row = dict(client="botocore", through="botocore", at=at, loads=20, awaits=0, trusts=[])
+    assert advice.keep_one(row)[0].startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "client", "line"),
+    [
+        ("urllib3.PoolManager(4, ca_certs=CA)", "urllib3",
+         "pool = urllib3.PoolManager(4, ssl_context=ssl.create_default_context(cafile=CA))  #"),
+        ("httplib2.Http(ca_certs=CA)", "httplib2", "http = httplib2.Http(ca_certs=CA)  # once"),
+        # One that loads where it is made has its call on that line; another is not meant.
+        ("httpx.Client(verify=CA)", "httpx", "client = httpx.Client()"),
+    ],
+)  # fmt: skip
+def test_a_client_that_loads_when_it_connects_is_found_where_it_is_made(
+    text, client, line, tmp_path
+):
+    path = tmp_path / "program.py"
+    path.write_text(f"import {client}\nx = {text}\nx.request('GET', URL)\n")
+    at = [[f"{path}:3", 20]]
+    row = dict(client=client, through=client, at=at, loads=20, awaits=0, trusts=[])
+    assert advice.keep_one(row)[0].startswith(line)

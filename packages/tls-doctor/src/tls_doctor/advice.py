@@ -598,10 +598,12 @@ def own_call(row):
         return None
     makers = client_named(row["client"]).makers if row["client"] else "create_default_context"
     call = call_at(row["at"][0][0], makers.split())
-    if not call and client_named(row["client"]).front:  # what it makes connects later, elsewhere
-        front = client_named(row["client"]).front
-        calls = [call_of_library(row["at"][0][0], front, name, True) for name in makers.split()]
-        call = calls[0] or calls[-1] if len(list(filter(None, calls))) == 1 else None
+    client = client_named(row["client"])
+    if not call and client.connects_later:
+        library, place = client.front or client.name, row["at"][0][0]
+        calls = [call_of_library(place, library, name, True) for name in makers.split()]
+        calls = list(filter(None, calls))
+        call = calls[0] if len(calls) == 1 else None
     if call and row["client"] == "urllib3" and "ssl_context" not in call:
         call, number = re.subn(r"\bca_certs=([^,()]+|[^,()]*\([^()]*\))", CAFILE % r"\1", call)
         if not number:

@@ -59,6 +59,7 @@ class Client(Record):
         # Advice.
         ("keep", nothing, "what has it load once, and risks nothing: (line, sentence)"),
         ("makers", str, "its functions that make what is to be kept"),
+        ("connects_later", bool, "what they make loads at another line, when it connects"),
         ("entered", bool, "what they make is a client within `async with` alone"),
         ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
         ("pool_options", dict, 'its options for a larger pool ("full"), and for more ("evicted")'),
@@ -223,7 +224,7 @@ register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
     keep=("pool = urllib3.PoolManager(ssl_context=ssl.create_default_context())",
         "One pool that is kept keeps its connections, and with a context of your own it loads "
         "once, whatever it connects to."),
-    makers="PoolManager ProxyManager",
+    makers="PoolManager ProxyManager", connects_later=True,
     larger_pool="pool = urllib3.PoolManager(%s, ssl_context=ssl.create_default_context())",
     pool_options={"full": "maxsize", "evicted": "num_pools"}, larger_pool_trial="urllib3",
     trial=("urllib3", each_urllib3, kept_urllib3),
@@ -258,7 +259,7 @@ register(Client("botocore", packages="botocore", owners="botocores", front="boto
     keep=("client = boto3.client(...)",
         "One client for all threads (it may be shared) keeps its connections, ten of them unless "
         "it is told to keep more. botocore loads once for each new one."),
-    makers="client resource",
+    makers="client resource", connects_later=True,
     larger_pool="client = boto3.client(..., config=Config(%s))",
     pool_options={"full": "max_pool_connections"},
     trial=("botocore.session", with_botocore, with_botocore),
@@ -267,7 +268,7 @@ register(Client("botocore", packages="botocore", owners="botocores", front="boto
 register(Client("httplib2", packages="httplib2",
     keep=("http = httplib2.Http()",
         "One Http for each thread, kept, keeps its connections; each new one loads anew."),
-    makers="Http",
+    makers="Http", connects_later=True,
     trial=("httplib2", each_httplib2, kept_httplib2), applied={"httplib2": one_context_of_httplib2},
 ))  # fmt: skip
 register(Client("tornado", packages="tornado",

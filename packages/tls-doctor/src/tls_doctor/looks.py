@@ -62,7 +62,8 @@ class Caller(object):
         own = next((number for number, path in enumerate(paths) if is_own(path)), None)
         below = paths if own is None else paths[:own]
         packages = [package_of_path(path) for path in below]
-        known = [PACKAGES[package] for package in packages if package in PACKAGES]
+        known = [PACKAGES.get(package, package) for package in packages]
+        known = [name for name in known if client_named(name).keep]
         package = packages[-1] if packages else None
         self.client = known[-1] if known else None
         self.library = package if package not in (None, "ssl", "socket") else None
@@ -157,9 +158,22 @@ def reason_untold(sightings, looks, is_seen, children):
 
 
 def children_of(pid):
-    """Return the Pythons that a process has started, and that run; [] if nobody tells."""
+    """Return the Pythons that a process has started, and that run; [] if nobody tells.
+
+    Without those that only tidy up behind multiprocessing.
+    """
     running = running_processes()
-    return sorted(child for child in running if running[child][0] == pid and is_python(child))
+    children = [child for child in running if running[child][0] == pid and is_python(child)]
+    return sorted(child for child in children if not is_tracker(child))
+
+
+def is_tracker(pid):
+    """Return whether a process is what multiprocessing has tidy up; False if nobody tells."""
+    try:
+        with open("/proc/%d/cmdline" % pid, "rb") as file:
+            return b"multiprocessing.resource_tracker" in file.read()
+    except EnvironmentError:
+        return False
 
 
 def connections_of(pid):
