@@ -1730,6 +1730,15 @@ LOOP_FRAMES = {
 }  # fmt: skip
 
 
+#: What serves under a loop of LOOP_FRAMES, which may begin after somebody has looked.
+LOOP_SERVERS = {
+    "uvicorn.server": "asyncio", "uvicorn.workers": "asyncio", "uvicorn_worker": "asyncio",
+    "hypercorn.asyncio": "asyncio", "hypercorn.trio": "trio", "aiohttp.web_runner": "asyncio",
+    "aiohttp.worker": "asyncio", "granian.server": "asyncio", "daphne.server": "twisted",
+    "gunicorn.workers.gtornado": "asyncio",
+}  # fmt: skip
+
+
 def running_loops():
     """Return the names of those loops of LOOP_FRAMES that run now, in whichever thread."""
     places, names = set(), set()
@@ -7156,7 +7165,9 @@ def examine_here(address, options, watch=None):
         if watch:
             warnings.simplefilter("ignore")
         examination, blocked = try_loop(server, options, watch, imported)
-        examination.unwatched = unwatched_loops(options["program"], examination.own_tls)
+        examination.unwatched = unwatched_loops(
+            options["program"], examination.own_tls, is_inside=not watch
+        )
         if watch:
             examination.loads = check_loads(server, imported, watch, deadline)
             examination.load_ms = cost_of_a_load(examination.loads, watch)
@@ -7220,14 +7231,17 @@ def try_loop(server, options, watch, imported):
     return examination, blocked[0] if blocked else None
 
 
-def unwatched_loops(program, own_tls):
+def unwatched_loops(program, own_tls, is_inside):
     """Return the loops that await and that nothing was tried of, since only a run watches them.
 
-    Those that run in this process; and those that the program's own code uses, if something was
-    imported that brings TLS of its own, which may block such a loop unseen.
+    Those that run in this process; those of servers that are there, which may begin them later
+    (is_inside: this is a program's process, and no import alone); and those that the program's own
+    code uses, if something was imported that brings TLS of its own, which may block such a loop
+    unseen.
     """
     used = [name for name in LOOP_FRAMES if own_tls and own_code_uses(name, program)]
-    return sorted(set(running_loops() + used))
+    servers = [LOOP_SERVERS[name] for name in LOOP_SERVERS if is_inside and loaded(name)]
+    return sorted(set(running_loops() + used + servers))
 
 
 def examine_end(options):

@@ -446,6 +446,36 @@ def test_from_inside_nobody_watches_a_loop_that_awaits(loop, driver, tmp_path, p
     assert ("psycopg2: imported, and brings TLS of its own" in said) == bool(driver)
 
 
+AT_THE_START = """
+import json, sys
+sys.path.insert(0, DOCTOR)
+def post_worker_init(worker):
+    import doctor, io
+    report = doctor.inside(io.StringIO())
+    words = [report["verdicts"]["event loop"], report["exit_status"], report["unwatched"]]
+    open("words", "w").write(json.dumps(words))
+    worker.alive = False
+    import os; os.kill(os.getppid(), 15)
+"""
+
+
+@pytest.mark.parametrize(
+    ("worker", "words"),
+    [
+        ("uvicorn.workers.UvicornWorker", ["cannot tell", 2, ["asyncio"]]),
+        ("sync", ["does not apply", 0, []]),
+    ],
+)
+def test_from_inside_a_loop_that_begins_later_has_no_all_clear(worker, words, tmp_path, python):
+    """Gunicorn calls post_worker_init before its worker's loop runs."""
+    configuration = AT_THE_START.replace("DOCTOR", repr(str(places.DOCTOR.parent)))
+    (tmp_path / "gunicorn.conf.py").write_text(configuration)
+    (tmp_path / "app.py").write_text("import requests\ndef app(*_): pass\n")
+    command = ["-m", "gunicorn", "-k", worker, "-b", f"127.0.0.1:{free_port()}", "app:app"]
+    done = here.run(python, *command, cwd=tmp_path, timeout=120)
+    assert json.loads((tmp_path / "words").read_text()) == words, done.stderr
+
+
 def test_from_inside_nobody_watches_twisteds_reactor(tmp_path):
     text = (
         LOOKED_AT

@@ -55,6 +55,15 @@ LOOP_FRAMES = {
 }  # fmt: skip
 
 
+#: What serves under a loop of LOOP_FRAMES, which may begin after somebody has looked.
+LOOP_SERVERS = {
+    "uvicorn.server": "asyncio", "uvicorn.workers": "asyncio", "uvicorn_worker": "asyncio",
+    "hypercorn.asyncio": "asyncio", "hypercorn.trio": "trio", "aiohttp.web_runner": "asyncio",
+    "aiohttp.worker": "asyncio", "granian.server": "asyncio", "daphne.server": "twisted",
+    "gunicorn.workers.gtornado": "asyncio",
+}  # fmt: skip
+
+
 def running_loops():
     """Return the names of those loops of LOOP_FRAMES that run now, in whichever thread."""
     places, names = set(), set()
