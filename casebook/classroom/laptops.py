@@ -75,7 +75,11 @@ def pack(file: Path) -> str:
     )
     if process.returncode:
         file.unlink(missing_ok=True)
-        raise CasebookError(f"tar: {process.stderr.strip() or 'failed'}")
+        problem = process.stderr.strip().partition("\n")[0] or "failed"
+        advice = "" if "changed as we read" not in problem else (
+            ". Something writes into it: close JupyterLab, let builds end, and try again"
+        )  # fmt: skip
+        raise CasebookError(f"tar: {problem.removeprefix('tar: ')}{advice}")
     needs = f" Each laptop needs the Python in {of_system[0]}, as here." if of_system else ""
     return (
         f"{file}: {file.stat().st_size / 1e9:.1f} GB, with {', '.join(map(str, folders))}."

@@ -72,6 +72,33 @@ def test_what_is_not_ready_says_why(tmp_path, monkeypatch):
 
 
 @needs("gzip")
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ("tar: a/b: file changed as we read it\ntar: more", "tar: a/b: file changed as we read it. "
+         "Something writes into it: close JupyterLab, let builds end, and try again"),
+        ("tar: a/b: Cannot open", "tar: a/b: Cannot open"),
+        ("", "tar: failed"),
+    ],
+)  # fmt: skip
+def test_what_tar_says_is_one_sentence_and_no_half_archive_is_left(
+    told: str, sentence: str, tmp_path: Path, monkeypatch
+) -> None:
+    def fail(command, **_):
+        (tmp_path / "class.tar.gz").touch()
+        return subprocess.CompletedProcess(command, 1, "", told)
+
+    root = tmp_path / "book"
+    (root / ".casebook" / "pythons").mkdir(parents=True)
+    for name, path in {"ROOT": "", "LOCAL": ".casebook", "PYTHONS": ".casebook/pythons"}.items():
+        monkeypatch.setattr(places, name, root / path)
+    monkeypatch.setattr(laptops.subprocess, "run", fail)
+    monkeypatch.setattr(laptops, "prefixes", lambda: ([], []))
+    with pytest.raises(CasebookError) as caught:
+        laptops.pack(tmp_path / "class.tar.gz")
+    assert str(caught.value) == sentence and not (tmp_path / "class.tar.gz").exists()
+
+
 def test_the_archive_for_laptops_has_this_folder_and_the_pythons_at_their_places(
     tmp_path, monkeypatch
 ):
