@@ -41,6 +41,9 @@ def test_the_hint_of_an_unanswered_dump_tells_no_answer(tmp_path):
     said = graded(LAB, handed_out.replace("PREDICTION = None", "PREDICTION = 'b'"), tmp_path).text()
     assert said.count("you say None") == 6
     assert "called" not in said and "poll" not in said and "%" not in said
+    assert "waits in" not in said and "computes" not in said and "stands here once" in said
+    report = graded(LAB, right(LAB), tmp_path)
+    assert "waits in a.prof, and computes in b.prof" in " ".join(report.text().split())
 
 
 def test_the_part_that_is_wrong_is_named_first_and_two_right_ones_are_worth_half(tmp_path):

@@ -154,6 +154,8 @@ def grade(file: Path, report: Report, grader_runs: GraderRuns) -> None:
     # What a line does is the same on a busy machine; what share of the time it takes is not.
     does = [kind(longest(rows_of(HANDED_OUT / name))) for name in ("a.prof", "b.prof")]
     truth = f"the line with the most own time {does[0]} in a.prof, and {does[1]} in b.prof"
+    if None in (names["FASTER_PROCESSOR"], names["FREE_LOOP"]):  # it is their answer, too
+        truth = "how it came out stands here once FASTER_PROCESSOR and FREE_LOOP are answered"
     prediction.grade(report, guess, truth, machine)
     _grade_dumps(stack_here, file, profiles, report)
     for constant, recipe, hint in (
