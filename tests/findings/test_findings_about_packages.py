@@ -97,7 +97,8 @@ WITHOUT = {
         cures-threads-become-greenlets cures-patch-all-adds""",
     "It is what the protocol asks for, or a control: no release is to blame.": """
         hello-silent hello-control books-at-once slow-in-order slow-as-completed
-        loop-unverified-control quic-amplification quic-chain quic-early take-one-handshake hello-refused""",
+        loop-unverified-control quic-amplification quic-chain quic-early take-one-handshake
+        hello-refused""",
     "It is said in passing, of the release in the lock: nothing is advised because of it.": """
         hello-extra hello-no-push quic-libraries quic-ends patched-has-sni-decides
         distance-requests-whole distance-window-libraries quic-pycurl-early quic-pycurl-post
