@@ -40,7 +40,7 @@ GOOD: dict[str, Any] = {
     "pages": 1e6, "delay_s": 0.1, "wall_s": 1.0, "observation": TRACE, "id": "talk-serial-10",
     "observations": {"a": OBSERVED}, "dollars_per_core_hour": 0.1, "module": "requests",
     "path": "doctor.py", "contexts": 3, "column": "wall_s", "of": "a",
-    "to": "b", "job": "a", "basis": ["a"],
+    "to": "b", "job": "a", "basis": ["a"], "tasks_per_second": 100.0, "sizes": ["a", "b"],
     "waits": pd.DataFrame(), "frame": pd.DataFrame(), "title": "Costs",
 }  # fmt: skip
 GOOD_OF = {
