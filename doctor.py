@@ -6148,6 +6148,14 @@ def other_lines(about, counts):
             yield wrapped(text % queue)
 
 
+#: What a program raises whose packages are in another Python, and what to do then.
+LACKS = ("ModuleNotFoundError", "ImportError: No module named")
+NAME_PYTHON = (
+    " (Does your program have a Python of its own, in a venv, say? Then name that one: tls-doctor "
+    "run -- path/to/venv/bin/python ...)"
+)
+
+
 def text_of(report, colour):
     """Return the report as people read it."""
 
@@ -6169,7 +6177,10 @@ def text_of(report, colour):
     raised, early = report.get("ended", {}).get("raised"), []
     if raised and not report["counts"]["handshakes"]:
         text = "It ended before its first connection: %s. Fix that first."
-        early = [bold(wrapped(text % raised, "")), ""]
+        text = text % raised
+        if raised.startswith(LACKS):  # as in an environment that pipx or uvx made
+            text += NAME_PYTHON
+        early = [bold(wrapped(text, "")), ""]
     verdicts = set(report["verdicts"].values())
     untold = report["exit_status"] == 2 or verdicts & {CANNOT_TELL, UNSEEN}
     to_change = "What to change cannot be told." if untold else "Nothing to change."

@@ -615,6 +615,20 @@ def test_truststore_and_gevent_do_not_go_together_in_either_order(first, site, t
     assert report["counts"]["handshakes"] == 4 and judged(report)[0] != "blocked"
 
 
+@pytest.mark.parametrize(
+    ("text", "is_told"),
+    [("import a_package_that_is_missing", True), ("raise ImportError('no gate')", False)],
+)
+def test_who_runs_it_with_a_python_without_its_packages_is_told_to_name_its_own(
+    text, is_told, site, tmp_path
+):
+    """As whoever starts it by uvx, in an environment where nothing else is."""
+    report = tried(text, site, tmp_path, sys.executable)
+    said = " ".join(tls_doctor.report.text_of(report, False).split())
+    assert "It ended before its first connection: " in said and report["exit_status"] == 2
+    assert ("run -- path/to/venv/bin/python" in said) == is_told
+
+
 def test_none_of_whose_connections_work_has_no_fault_of_loads(site, tmp_path):
     """It does not trust the server."""
     text = """
