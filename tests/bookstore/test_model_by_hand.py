@@ -104,3 +104,15 @@ def test_a_seed_decides_what_is_lost_and_is_0_if_not_told():
     walls = [model.seconds("one connection", 13, 27_000, 0.1, 0.05, seed) for seed in range(3)]
     assert model.seconds("one connection", 13, 27_000, 0.1, 0.05) == walls[0] != walls[1]
     assert walls[1] != walls[2]
+
+
+def test_a_spread_is_the_median_of_the_lots_and_the_middle_eight_tenths(monkeypatch):
+    def seconds(*settings):
+        asked.append(settings[:-1])
+        return (7 * settings[-1]) % 40
+
+    asked = []
+    monkeypatch.setattr(model, "seconds", seconds)
+    assert model.spread("six connections", 13, 109, 0.1, 0.01) == (19, 3, 35)
+    assert asked == 40 * [("six connections", 13, 109, 0.1, 0.01)]
+    assert model.spread("six connections", 13, 109, 0.1) == (0, 0, 0)

@@ -18,7 +18,7 @@ from casebook.cases.bookstore import (
     visiting,
     witnesses,
 )
-from casebook.cases.bookstore.line import feasibility, greetings, lines, model, wire
+from casebook.cases.bookstore.line import feasibility, greetings, lines, wire
 from casebook.cases.bookstore.line import visits as over
 from casebook.cases.bookstore.visiting import Visit
 from casebook.errors import RunFailed, UsageError, VisitFailed
@@ -613,9 +613,3 @@ def test_a_flood_of_which_bytes_are_missing_is_no_measurement():
     for wrong in (floods[:1], [{"bytes": 10}, {"bytes": 9}]):
         with pytest.raises(RunFailed, match="not all bytes came"):
             feasibility._figures(asked, {"way": "tun", "floods": wrong})
-
-
-def test_a_spread_is_the_median_of_the_lots_and_the_middle_eight_tenths(monkeypatch):
-    monkeypatch.setattr(model, "seconds", lambda *settings: (7 * settings[-1]) % 40)
-    assert model.spread("six connections", 1, 1, 1.0, 0.01) == (19, 3, 35)
-    assert model.spread("six connections", 1, 1, 1.0) == (0, 0, 0)

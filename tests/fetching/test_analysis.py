@@ -45,6 +45,19 @@ def test_verdict_of_a_stack_is_that_of_its_best_repeat_at_the_largest_n():
     assert analysis.verdicts(runs).to_dict() == {"a": "concurrent", "b": "serial"}
 
 
+def test_stacks_stand_in_the_order_of_their_runs():
+    runs = frame(("b", 10, 1.05, 0.95, "serial"), ("a", 10, 0.30, 3.3, "concurrent"))
+    assert list(analysis.verdicts(runs).items()) == [("b", "serial"), ("a", "concurrent")]
+    assert analysis.verdicts(runs).name == "verdict"  # the heading of its column
+    assert analysis.summary(runs)["stack"].tolist() == ["b", "a"]
+
+
+def test_two_requests_at_once_are_not_serial():
+    assert [analysis.verdict_by_peak(peak) for peak in (0, 1, 2, 9)] == [
+        "serial", "serial", "concurrent", "concurrent",
+    ]  # fmt: skip
+
+
 def test_summary_keeps_the_spread_and_what_was_measured_where():
     runs = frame(
         ("a", 10, 0.30, 3.3, "concurrent"),
@@ -61,6 +74,8 @@ def test_summary_keeps_the_spread_and_what_was_measured_where():
 def test_median_of_what_was_not_run_is_an_error():
     with pytest.raises(UsageError, match="no run of 'b' with n = 10"):
         analysis.median_wall_s(frame(("a", 10, 0.3, 3.3, "concurrent")), "b", 10)
+    with pytest.raises(UsageError, match="no run of 'b' with n = 10"):
+        analysis.median_wall_s(pd.DataFrame(), "b", 10)  # no run at all, and no columns
 
 
 @pytest.mark.parametrize(
@@ -75,6 +90,7 @@ def test_median_of_what_was_not_run_is_an_error():
         # Where the server counts, a clock that is too slow does not make a run serial.
         (10, 0.1, 1.0, 2, "between"),
         (10, 0.1, 1.0, 0, "serial"),
+        (0, 0.1, 1.0, 0, "between"),
     ],
 )
 def test_a_verdict_at_its_limits(n, delay_s, wall_s, peak, expected):
@@ -82,11 +98,16 @@ def test_a_verdict_at_its_limits(n, delay_s, wall_s, peak, expected):
 
 
 @pytest.mark.parametrize(
-    ("n", "delay_s", "wall_s"),
-    [(-1, 0.1, 1.0), (10, -0.1, 1.0), (10, float("nan"), 1.0), (10, 0.1, 0.0)],
+    ("n", "delay_s", "wall_s", "name"),
+    [
+        (-1, 0.1, 1.0, "n"),
+        (10, -0.1, 1.0, "delay_s"),
+        (10, float("nan"), 1.0, "delay_s"),
+        (10, 0.1, 0.0, "wall_s"),
+    ],
 )
-def test_no_run_is_judged_that_cannot_have_been(n, delay_s, wall_s):
-    with pytest.raises(UsageError, match="choose"):
+def test_no_run_is_judged_that_cannot_have_been(n, delay_s, wall_s, name):
+    with pytest.raises(UsageError, match=rf"^{name} is .*; choose"):
         analysis.verdict(n, delay_s, wall_s)
 
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sphinx import addnodes
 
+from casebook.errors import BookFailed
 from casebook.findings.finding import AS_HOLDS, Finding, Rounds
 from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED
 from casebook.pages import ledger, resting
@@ -26,8 +27,8 @@ def finding(id: str, outcome: str, chapter: str = "one") -> Finding:
     )
 
 
-def marked(folder: Path, outcomes: dict[str, str], *blocks: list) -> tuple[list[str], list]:
-    """The text of paragraphs as the page shows them, and what is listed of them.
+def page(folder: Path, outcomes: dict[str, str], *blocks: list) -> tuple[nodes.document, list]:
+    """A page of paragraphs as it is shown, and what is listed of it.
 
     blocks: of each paragraph its parts: text, a node, or (words, id of a claim, title).
     """
@@ -53,8 +54,13 @@ def marked(folder: Path, outcomes: dict[str, str], *blocks: list) -> tuple[list[
         document += paragraph
     transform = resting.MarkSentences(document)
     transform.apply()
-    texts = [paragraph.astext() for paragraph in document.findall(nodes.paragraph)]
-    return texts, env.metadata["notebooks/one"][resting.LISTED]
+    return document, env.metadata["notebooks/one"][resting.LISTED]
+
+
+def marked(folder: Path, outcomes: dict[str, str], *blocks: list) -> tuple[list[str], list]:
+    """The texts of such paragraphs, and what is listed of them."""
+    document, listed = page(folder, outcomes, *blocks)
+    return [paragraph.astext() for paragraph in document.findall(nodes.paragraph)], listed
 
 
 ALL = {"good": HOLDS, "bad": OTHERWISE, "open": UNDECIDED, "gone": NOT_HERE}
@@ -89,6 +95,17 @@ ALL = {"good": HOLDS, "bad": OTHERWISE, "open": UNDECIDED, "gone": NOT_HERE}
         # A lead-in stands by itself.
         ([nodes.strong("", "Lead-in."), " It is ", ("so", "bad"), "."],
          "Lead-in. Not so here: It is so. (The bad is 5)"),
+        (["One. ", nodes.strong("", "Lead-in!"), " It is ", ("so", "bad"), "."],
+         "One. Lead-in! Not so here: It is so. (The bad is 5)"),
+        ([nodes.emphasis("", "Lead-in?"), ("So", "bad"), "."],
+         "Lead-in?Not so here: So. (The bad is 5)"),
+        # Two sentences in the place of one, and a value that is no link.
+        (["A ", ("is", "bad", "otherwise: No."), ", ", ("b", "open", "undecided: Who knows?"), "."],
+         "No. Who knows? (otherwise here: The bad is 5) (undecided here: The open is 5)"),
+        (["It takes ", nodes.inline("", "5", claim="bad"), " s."],
+         "Not so here: It takes 5 s. (The bad is 5)"),
+        # The word alone is no claim.
+        (["The claim is ", ("so", "bad"), "."], "Not so here: The claim is so. (The bad is 5)"),
         ([nodes.strong("", "strong"), " is ", ("so", "bad"), "."],
          "Not so here: strong is so. (The bad is 5)"),
     ],
@@ -96,6 +113,151 @@ ALL = {"good": HOLDS, "bad": OTHERWISE, "open": UNDECIDED, "gone": NOT_HERE}
 def test_a_sentence_whose_finding_did_not_hold_says_so(tmp_path, parts, shown) -> None:
     [text], _ = marked(tmp_path, ALL, parts)
     assert text == shown
+
+
+def lines(markup: str) -> list[str]:
+    return [line.strip() for line in markup.splitlines() if line.strip()]
+
+
+def test_how_a_marked_sentence_is_made(tmp_path) -> None:
+    """Its style sheet finds the parts by their classes, and readers its finding by the link."""
+    document, _ = page(tmp_path, ALL, ["Is ", ("a", "gone"), " or ", ("b", "bad"), "?"])
+    assert lines(document.pformat()) == lines("""
+        <document source="one">
+            <paragraph>
+                <inline classes="cb-marked cb-otherwise">
+                    <strong>
+                        Not so here:
+                    Is
+                    <inline claim="gone" instead="{}">
+                        <reference classes="cb-rests" internal="True" refuri="#claim-gone">
+                            a
+                    or
+                    <inline claim="bad" instead="{}">
+                        <reference classes="cb-rests" internal="True" refuri="#claim-bad">
+                            b
+                    ?
+                    <inline classes="cb-why">
+                        (
+                        <reference classes="cb-rests" internal="True" refuri="#claim-gone">
+                            not measured here
+                            <inline classes="cb-measured">
+                                :
+                                no gone here
+                        )
+                    <inline classes="cb-why">
+                        (
+                        <reference classes="cb-rests" internal="True" refuri="#claim-bad">
+                            The bad is 5
+                        )
+    """)
+
+
+def test_code_in_the_sentence_that_takes_the_place(tmp_path) -> None:
+    parts = [("So", "bad", "otherwise: `Not` so, and `not` so."), " be it."]
+    document, _ = page(tmp_path, ALL, parts)
+    assert [code.astext() for code in document.findall(nodes.literal)] == ["Not", "not"]
+
+
+def links(*settings: dict) -> list[nodes.Element]:
+    """Links to claims of pages, as MyST leaves them: the words stand in a child."""
+    words = [addnodes.pending_xref("", **each) for each in settings]
+    return [link.__iadd__(nodes.inline("", "", nodes.Text("so"))) for link in words]
+
+
+@pytest.mark.parametrize(
+    ("link", "shown", "complaints"),
+    [
+        ({"reftarget": "notebooks/one", "reftargetid": "claim-bad"},
+         "Not so here: It is so. (The bad is 5)", []),
+        ({"reftarget": "notebooks/one", "reftargetid": "claim-bad", "title": "otherwise: No."},
+         "No. (otherwise here: The bad is 5)", []),
+        ({"reftarget": "notebooks/one", "reftargetid": None}, "It is so.", []),
+        ({"reftarget": "notebooks/one", "reftargetid": "claim-nobody"}, "It is so.",
+         ["no chapter makes the claim 'nobody', on which a sentence rests"]),
+        ({"reftarget": "notebooks/two", "reftargetid": "claim-good"}, "It is so.",
+         ["the claim 'good' is made in one, not in notebooks/two"]),
+        ({"reftarget": "notebooks/one", "reftargetid": "claim-good", "title": "Else."},
+         "It is so.",
+         ["the claim 'good': the title 'Else.' is a sentence for the case that the finding did "
+          'not hold: it begins with "otherwise:" or "undecided:", each of them once at most']),
+    ],
+)  # fmt: skip
+def test_a_link_to_a_claim_of_a_page(tmp_path, monkeypatch, link, shown, complaints) -> None:
+    said: list = []
+    logger = SimpleNamespace(warning=lambda *what, **where: said.append((*what, where)))
+    monkeypatch.setattr(resting, "LOGGER", logger)
+    [node] = links(link)
+    [text], _ = marked(tmp_path, ALL, ["It is ", node, "."])
+    assert text == shown
+    # The log says where: at the link.
+    assert said == [(text, {"location": node, "type": "casebook"}) for text in complaints]
+
+
+def test_a_link_in_emphasis_marks_its_whole_sentence(tmp_path) -> None:
+    [node] = links({"reftarget": "notebooks/one", "reftargetid": "claim-bad"})
+    [text], _ = marked(tmp_path, ALL, ["One. It ", nodes.emphasis("", "is ", node), ", yes."])
+    assert text == "One. Not so here: It is so, yes. (The bad is 5)"
+
+
+@pytest.mark.parametrize(
+    ("text", "id", "shown"),
+    [
+        ("bad", "bad", "0.01235"),  # four digits
+        ("bad:.1%", "bad", "1.2%"),
+        ("two.ipynb::other:.0f", "other", "7"),
+        ("gone:.1f", "gone", "…"),
+        # No claim, one of another chapter, and a format that is none: MyST-NB's.
+        ("nobody", None, ""),
+        ("other:.0f", None, ""),
+        ("two.ipynb::bad", None, ""),
+        ("bad:.1q", None, ""),
+    ],
+)
+def test_a_glued_value_is_that_of_its_claim(monkeypatch, text, id, shown) -> None:
+    findings = {
+        "bad": replace(finding("bad", OTHERWISE), value=0.01234567),
+        "gone": replace(finding("gone", NOT_HERE), value=None),
+        "other": replace(finding("other", HOLDS, "two"), value=7.0),
+    }
+    app = SimpleNamespace()
+    monkeypatch.setattr(resting, "_findings", lambda its: findings if its is app else {})
+    monkeypatch.setattr(resting.PasteTextRole, "run", lambda self: ([], ["MyST-NB's"]))
+    role = object.__new__(resting.GluedValue)
+    env = SimpleNamespace(docname="notebooks/one", app=app)
+    role.inliner = SimpleNamespace(document=SimpleNamespace(settings=SimpleNamespace(env=env)))
+    role.text = text
+    made, messages = role.run()
+    assert [(node["claim"], node.astext(), node["classes"]) for node in made] == (
+        [(id, shown, ["pasted-text"])] if id else []
+    )
+    assert messages == ([] if id else ["MyST-NB's"])
+
+
+def test_the_list_of_a_book_is_that_of_its_pages_in_their_order(tmp_path, monkeypatch) -> None:
+    book = Book(tmp_path)
+    with pytest.raises(BookFailed, match="There is no book yet"):
+        resting.listed(book)
+    book.html.mkdir(parents=True)
+    first = resting.Resting("b", "Over HTTP/2 it waits “so”.", ["good"])
+    second = resting.Resting("a", "Here it waits.", ["good", "bad"], "Not so here.")
+    monkeypatch.setattr(Book, "page_names", lambda its: ["b", "none", "a"])
+    metadata = defaultdict(dict, a={resting.LISTED: [second]}, b={resting.LISTED: [first]})
+    app = SimpleNamespace(srcdir=str(tmp_path), outdir=str(book.html), env=SimpleNamespace(
+        metadata=metadata))  # fmt: skip
+    resting.write_list(app, ValueError("a build that failed lists nothing"))
+    assert not list(book.html.iterdir())
+    resting.write_list(app, None)
+    assert resting.listed(book) == [first, second]
+    text = (book.html / "rests.json").read_text(encoding="utf-8")
+    assert "“so”" in text and text.endswith("]\n")
+    # Of HTTP/2, one implementation was measured.
+    findings = [replace(finding("good", HOLDS), stack="h2-today"), finding("bad", HOLDS)]
+    (book.html / ledger.FINDINGS_FILE).write_text(ledger.claims_json(findings))
+    assert resting.too_wide(book) == [(first, ["HTTP/2"])]
+    both = [replace(findings[0], stack="h2-today, pycurl-today"), findings[1]]
+    (book.html / ledger.FINDINGS_FILE).write_text(ledger.claims_json(both))
+    assert resting.too_wide(book) == []
 
 
 def test_a_figure_is_said_once_on_a_page(tmp_path, monkeypatch) -> None:
@@ -128,13 +290,13 @@ def test_all_that_rest_are_listed_in_their_order(tmp_path) -> None:
 
 def test_a_link_leads_to_its_finding() -> None:
     transform = object.__new__(resting.MarkSentences)
-    builder = SimpleNamespace(get_relative_uri=lambda _, to: f"../{to}.html")
+    builder = SimpleNamespace(get_relative_uri=lambda start, to: f"{start}->{to}.html")
     env = SimpleNamespace(docname="notebooks/one", app=SimpleNamespace(builder=builder))
     env._app = env.app
     transform.document = SimpleNamespace(settings=SimpleNamespace(env=env))
     here, there = finding("a", HOLDS), finding("b", HOLDS, "two")
     assert transform._reference(here)["refuri"] == "#claim-a"
-    assert transform._reference(there)["refuri"] == "../notebooks/two.html#claim-b"
+    assert transform._reference(there)["refuri"] == "notebooks/one->notebooks/two.html#claim-b"
     far = addnodes.pending_xref("", reftarget="notebooks/two", reftargetid="claim-b")
     assert transform._address(far) == ("notebooks/two", "b")
     near = nodes.reference("", "", refuri="#claim-a-b", id_link=True)

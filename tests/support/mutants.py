@@ -39,7 +39,10 @@ SETTINGS = """
 source_paths = {sources}
 only_mutate = {modules}
 also_copy = {beside}
-pytest_add_cli_args = ["-n", "0", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+pytest_add_cli_args = [
+    "-n", "0", "-q", "-p", "no:cacheprovider", "-p", "no:unraisableexception",
+    "--hypothesis-seed=0",
+]
 pytest_add_cli_args_test_selection = {tests}
 use_git_change_detection = false
 track_dependencies = false
