@@ -6,7 +6,6 @@ import pytest
 from casebook.cases.fetching import cprofile, distance, profiles
 from casebook.cases.fetching.runs import observe
 from casebook.errors import UsageError
-from casebook.findings import published
 from casebook.laboratory.decisions import level
 
 STACK = "stage-2-injected-today"
@@ -122,15 +121,6 @@ def test_threads_are_recorded_in_rounds():
 
     asked = {"n": 3, "client": "threads", "trust": "bundle"}
     assert list(profiles.in_rounds("requests-2.34.2-today", loads, **asked)["loads"]) == [3]
-
-
-def test_the_lines_of_a_published_profile_are_as_printed():
-    lines = published.profile_lines("threads-true").set_index("function")
-    assert list(lines.index) == ["load_verify_locations", "connect", "read"]
-    assert list(lines.loc["read", ["calls", "tottime_s", "cumtime_s"]]) == ["60/2", 0.18, 1.323]
-    assert list(lines.loc["connect", ["calls", "cumtime_s"]]) == ["30/1", 0.002]
-    with pytest.raises(UsageError, match="no profile"):
-        published.profile_lines("talk-serial")
 
 
 def test_from_further_away_each_thread_waits_for_what_it_reads():

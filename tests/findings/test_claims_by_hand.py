@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -150,11 +151,51 @@ def test_what_decided_in_words(fields, found):
         (UNDECIDED, "below 3", "Undecided here: why. A quieter machine may decide it, or more "
          "rounds: `looks=(64,)` in its cell."),
         (UNDECIDED, None, "Undecided here: why. To measure it again, run this chapter once more."),
+        (NOT_HERE, None, "Not on this machine: ..it has no Python 2.X."),
     ],
 )  # fmt: skip
-def test_what_did_not_hold_says_how_to_measure_more(outcome, window, remark):
-    finding = Finding("x", "It is.", outcome=outcome, window=window)
+def test_what_did_not_hold_says_how_to_measure_more(monkeypatch, outcome, window, remark):
+    monkeypatch.setattr(words, "machine", lambda: "this machine")
+    because = "..it has no Python 2.X."  # with one full stop at its end, whatever comes before it
+    finding = Finding("x", "It is X.", outcome=outcome, window=window, because=because)
     assert claims._remark(finding, "why") == remark
+    if outcome == NOT_HERE:
+        assert finding.figure() == "..it has no Python 2.X"
+
+
+def test_a_figure_is_a_sentence_without_its_full_stop():
+    assert Finding("x", "It is X.", value=2.0, n=8).figure() == "It is X"
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [(np.int64(3), 3), (np.float64(1.5), 1.5), (np.bool_(True), True), (2, 2), ("text", "text")],
+)
+def test_a_value_is_plain_python_whatever_made_it(value, plain):
+    made = claims.plain(value, "here")
+    assert made == plain and type(made) is type(plain)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (math.inf, "here: inf is not a value; is there a run behind it?"),
+        (np.float64("nan"), "here: nan is not a value; is there a run behind it?"),
+        ([1], "here: a value is a number, a text or a bool, not [1]"),
+        (None, "here: a value is a number, a text or a bool, not None"),
+    ],
+)
+def test_what_is_no_value_is_refused(value, said):
+    with pytest.raises(UsageError) as refused:
+        claims.plain(value, "here")
+    assert str(refused.value) == said
+
+
+def test_a_column_of_runs_is_no_value():
+    with pytest.raises(UsageError, match=r"^here: a value is a number"):
+        claims.plain(pd.Series([1]), "here")
+    with pytest.raises(UsageError, match=r"^claim x, wall_s: inf is not a value"):
+        claims._of_runs("x", frame("live").assign(wall_s=math.inf), "", "wall_s")
 
 
 @pytest.mark.parametrize(

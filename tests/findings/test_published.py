@@ -22,6 +22,9 @@ def test_the_published_rows_are_all_there():
 
 def test_stages_are_called_what_the_book_calls_them():
     told = {row["id"]: published.described(row) for row in published.load().to_dict("records")}
+    assert told["profile-stage1-recv"].endswith(
+        "n = 10, cumulative time of gevent/_sslgte279.py recv"
+    )
     assert told["stage2-27"] == "+ pyOpenSSL, Python 2.7, verdict"
     assert told["talk-grequests27-3"].startswith("grequests, whatever is there, Python 2.7")
     assert told["context-patched"].startswith("grequests alone and + pyOpenSSL, Python 2.7")
@@ -37,17 +40,38 @@ def test_a_value_is_a_number_where_it_is_one():
 
 def test_series_stand_beside_runs_in_a_chart():
     frame = published.series("talk-serial", "talk-grequests27")
-    assert list(frame["n"]) == [3, 5, 10] * 2
+    assert frame.iloc[0].to_dict() == {
+        "stack": "stage-0", "client": "requests", "n": 3, "delay_s": 1.0, "wall_s": 3.3,
+        "effective_concurrency": 3 / 3.3, "scheme": "https", "source": "published",
+        "published_in": "001_aa3f9bf167bba672.txt",
+    }  # fmt: skip
+    assert list(frame["n"]) == [3, 5, 10] * 2 and frame["n"].dtype.kind == "i"
     assert list(frame["client"]) == ["requests"] * 3 + ["grequests"] * 3
     # Three pages in 3.30 s, five in 5.50, ten in 11, with one second for each.
     assert [round(value, 3) for value in frame["effective_concurrency"][:3]] == [0.909] * 3
     assert set(frame["stack"][3:]) == {"stage-0-py27"} and set(frame["source"]) == {"published"}
-    with pytest.raises(UsageError):
-        published.series("profile-stage2")
+    # Ten pages, but no wall time; a wall time, but of thousands of pages.
+    with pytest.raises(UsageError, match=r"no wall times under profile-stage2, report-job$"):
+        published.series("profile-stage2", "report-job")
+
+
+def test_what_waited_longer_is_compared_in_its_own_delays(compared, monkeypatch):
+    monkeypatch.setattr(published, "DELAY_S", 2.0)  # as if the sources had waited for 2 s
+    assert published.series("talk-serial-3")["effective_concurrency"][0] == pytest.approx(6 / 3.3)
+    # 3.30 s are 1.65 delays.
+    assert "✓ reproduced" in compared("talk-serial-3", 0.165, runs=walls(0.1))
+    assert "it took 1.00 s there and 0.10 s here" in compared(
+        "talk-serial-10", 0.6, runs=walls(0.1), delays=5
+    )
 
 
 def test_verdicts_are_named_like_our_stacks():
-    said = published.verdicts().set_index("stack")["published"]
+    frame = published.verdicts()
+    assert frame.iloc[0].to_dict() == {
+        "id": "stage0-27", "stack": "stage-0-py27", "published": "slow", "source": "published",
+        "published_in": "001_aa3f9bf167bba672.txt",
+    }  # fmt: skip
+    said = frame.set_index("stack")["published"]
     assert len(said) == 10 and said["stage-3-py27"] == "fast" and said["stage-3-py37"] == "slow"
 
 
@@ -122,6 +146,37 @@ def test_a_row_is_held_against_what_was_measured(compared, row, measured, said, 
 def test_beside_the_delays_the_rest_is_said(compared):
     near = compared("talk-serial-10", 1.95, runs=QUICK, delays=10)
     assert near.endswith("] Beside the 10 delays it took 1.00 s there and 0.95 s here.\n")
+    near = compared("talk-grequests37-3", 0.3, runs=QUICK, delays=1)
+    assert near.endswith("] Beside the delay it took 0.20 s there and 0.20 s here.\n")
+
+
+def test_a_number_beside_a_range_and_what_is_no_number(compared):
+    assert "✓ reproduced" in compared("report-job", 22.0)
+    assert "not reproduced" in compared("report-job", 40.0, why="It is another job.")
+    with pytest.raises(UsageError, match=r"^comparison talk-serial-3: nan is not a value"):
+        published.compare("talk-serial-3", float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("source", "details"),
+    [("live", "ours was measured here"), ("reference", "ours was recorded")],
+)
+def test_a_page_of_all_rows_is_told_of_each(monkeypatch, source, details):
+    shown = []
+    made = SimpleNamespace(show=lambda *what: shown.append(what))
+    monkeypatch.setattr(published, "Sentence", lambda **parts: shown.append(parts) or made)
+    published.compare("talk-serial-3", 3.1, runs=walls(1.0, source), why=" So it is. ")
+    parts, record = shown
+    assert (parts["details"], parts["remark"]) == (details, "So it is.")
+    assert record == (published.COMPARISON, {
+        "id": "talk-serial-3", "published": "3.30 s", "measured_text": "3.10 s",
+        "outcome": "reproduced", "why": "So it is.", "source": source, "chapter": "",
+    })  # fmt: skip
+
+
+def test_runs_behind_a_comparison_have_one_delay():
+    with pytest.raises(UsageError, match=r"^the runs behind a comparison must all have the same"):
+        published.compare("talk-serial-3", 3.1, runs=pd.concat([walls(1.0), walls(0.1)]))
 
 
 def test_a_time_without_a_delay_is_not_held_against_one_in_delays(compared):
@@ -135,7 +190,7 @@ def test_a_time_without_a_delay_is_not_held_against_one_in_delays(compared):
 
 
 def test_what_was_not_measured_needs_a_reason(compared):
-    with pytest.raises(UsageError, match="nothing here"):
+    with pytest.raises(UsageError, match=r"nothing here\. Say why"):
         published.compare("report-job")
     said = compared("report-job", why="It is not public.")
     assert ", nothing here [– not measured; published report-job] It is not public." in said
@@ -153,3 +208,12 @@ def test_recorded_rows_are_told_apart(compared):
 def test_an_unknown_outcome_is_refused():
     with pytest.raises(UsageError, match="none of reproduced, differs"):
         published.compare("stage1-27", "concurrent", outcome="perhaps")
+
+
+def test_the_lines_of_a_published_profile_are_as_printed():
+    lines = published.profile_lines("threads-true").set_index("function")
+    assert list(lines.index) == ["load_verify_locations", "connect", "read"]
+    assert list(lines.loc["read", ["calls", "tottime_s", "cumtime_s"]]) == ["60/2", 0.18, 1.323]
+    assert list(lines.loc["connect", ["calls", "cumtime_s"]]) == ["30/1", 0.002]
+    with pytest.raises(UsageError, match="no profile"):
+        published.profile_lines("talk-serial")

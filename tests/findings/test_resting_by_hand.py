@@ -205,6 +205,7 @@ def test_a_link_in_emphasis_marks_its_whole_sentence(tmp_path) -> None:
     [
         ("bad", "bad", "0.01235"),  # four digits
         ("bad:.1%", "bad", "1.2%"),
+        ("bad:.7f", "bad", "0.0123457"),  # rounded once
         ("two.ipynb::other:.0f", "other", "7"),
         ("gone:.1f", "gone", "…"),
         # No claim, one of another chapter, and a format that is none: MyST-NB's.
@@ -236,12 +237,13 @@ def test_a_glued_value_is_that_of_its_claim(monkeypatch, text, id, shown) -> Non
 
 def test_the_list_of_a_book_is_that_of_its_pages_in_their_order(tmp_path, monkeypatch) -> None:
     book = Book(tmp_path)
-    with pytest.raises(BookFailed, match="There is no book yet"):
+    with pytest.raises(BookFailed, match=r"^There is no book yet"):
         resting.listed(book)
     book.html.mkdir(parents=True)
     first = resting.Resting("b", "Over HTTP/2 it waits “so”.", ["good"])
     second = resting.Resting("a", "Here it waits.", ["good", "bad"], "Not so here.")
-    monkeypatch.setattr(Book, "page_names", lambda its: ["b", "none", "a"])
+    pages_of = {tmp_path: ["b", "none", "a"]}
+    monkeypatch.setattr(Book, "page_names", lambda its: pages_of[its.root])
     metadata = defaultdict(dict, a={resting.LISTED: [second]}, b={resting.LISTED: [first]})
     app = SimpleNamespace(srcdir=str(tmp_path), outdir=str(book.html), env=SimpleNamespace(
         metadata=metadata))  # fmt: skip
@@ -250,7 +252,7 @@ def test_the_list_of_a_book_is_that_of_its_pages_in_their_order(tmp_path, monkey
     resting.write_list(app, None)
     assert resting.listed(book) == [first, second]
     text = (book.html / "rests.json").read_text(encoding="utf-8")
-    assert "“so”" in text and text.endswith("]\n")
+    assert text.startswith('[\n {\n  "page": "b"') and "“so”" in text and text.endswith("]\n")
     # Of HTTP/2, one implementation was measured.
     findings = [replace(finding("good", HOLDS), stack="h2-today"), finding("bad", HOLDS)]
     (book.html / ledger.FINDINGS_FILE).write_text(ledger.claims_json(findings))
@@ -258,6 +260,25 @@ def test_the_list_of_a_book_is_that_of_its_pages_in_their_order(tmp_path, monkey
     both = [replace(findings[0], stack="h2-today, pycurl-today"), findings[1]]
     (book.html / ledger.FINDINGS_FILE).write_text(ledger.claims_json(both))
     assert resting.too_wide(book) == []
+
+
+def test_what_sphinx_is_told_of() -> None:
+    class App:
+        def __getattr__(self, name):
+            return lambda *values, **names: told.append((name, *values, *names.items()))
+
+    told: list = []
+    resting.setup(App())
+    [*others, (*role, value, override)] = sorted(
+        told, key=lambda call: call[0] == "add_role_to_domain"
+    )
+    assert others == [
+        ("setup_extension", "myst_nb"),  # whose role the next one takes the place of
+        ("add_transform", resting.MarkSentences),
+        ("connect", "build-finished", resting.write_list),
+    ]
+    assert role == ["add_role_to_domain", "glue", "text"] and override == ("override", True)
+    assert isinstance(value, resting.GluedValue)
 
 
 def test_a_figure_is_said_once_on_a_page(tmp_path, monkeypatch) -> None:

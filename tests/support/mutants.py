@@ -168,8 +168,11 @@ def main(names: list[str]) -> int:
     """Try these rooms, or all."""
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     rooms = {name: room for name, room in table["rooms"].items() if name in names or not names}
-    known = [Mutant(each["function"], each["text"], each["replacement"])
-             for each in table.get("survivor", ())]  # fmt: skip
+    known = [
+        Mutant(each["function"], each["text"], replacement)
+        for each in table.get("survivor", ())
+        for replacement in each["replacements"]
+    ]
     wrong = []
     for name, room in rooms.items():
         score, survived = tried(name, room, known)
