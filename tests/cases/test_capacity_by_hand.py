@@ -124,7 +124,7 @@ def test_of_several_rounds_the_median_counts():
     curve, pages, waits = frames()
     odd = pd.concat([curve, curve.assign(all_ms=99.0, repeat=2), curve.assign(repeat=3)])
     assert capacity.fit_costs(odd, pages, waits).page_ms == pytest.approx(2)
-    with pytest.raises(UsageError, match=r"^a law of two costs needs .* two sizes of batches$"):
+    with pytest.raises(UsageError, match=r"^a model of two costs needs .* two sizes of batches$"):
         capacity.fit_costs(curve[curve["size"] == 2], pages, waits)
 
 
