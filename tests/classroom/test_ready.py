@@ -147,6 +147,7 @@ def test_pythons_outside_of_the_system_are_taken_along():
 #: Whether namespaces can be had: without a network, and with mounts of their own.
 CUT = ("unshare", "-Urnmpf", "--kill-child", "--mount-proc")
 #: What a laptop does: there is nothing but the loopback, and each Python is the unpacked one.
+#: JupyterLab ends with this shell, which is the first process of its namespace.
 ON_THE_LAPTOP = """
 set -e
 ip link set lo up
@@ -154,7 +155,10 @@ for python in $PYTHONS; do mount --bind "$UNPACKED$python" "$python"; done
 .venv/bin/python -c 'import socket; print(socket.if_nameindex())'
 .venv/bin/python -m casebook ready 1 2
 .venv/bin/python -m jupyter execute --inplace notebooks/01_one_at_a_time.ipynb
-timeout 900 make lab ARGS="--allow-root --no-browser --port 0" 2>&1 | grep -m1 "is running at"
+make lab ARGS="--allow-root --no-browser --port 0" > lab.log 2>&1 &
+for _ in $(seq 600); do grep -m1 "is running at" lab.log && exit; sleep 1; done
+cat lab.log
+exit 1
 """
 
 
