@@ -204,8 +204,10 @@ def _most_alike(book: Book) -> Path | None:
     A whole build comes before the reference run, which answers what no quick build asks; a file
     that also says what statements of chapters saw before one of the time when that was not kept;
     and one that knows today's findings before one that lacks another twentieth of them, whose
-    pages would have holes.
+    pages would have holes. Of two machines that are equally like this one, the first is that of the
+    same processor, of the same maker, or whose file says what each chapter took.
     """
+    processor = machine_files.processor()
     files = sorted((book.root / "data" / "machines").glob(f"*{machine_files.SUFFIX}"))
     cells = (cell for path in book.notebooks() for cell in code_cells(read(path)))
     ids = {id for cell in cells for id, _ in statements.claims_in(tree(cell).body)}
@@ -218,7 +220,9 @@ def _most_alike(book: Book) -> Path | None:
             all(question[0] != statements.KIND for question in questions),
             PARTS * len(ids - machine.findings.keys()) // max(1, len(ids)),
             machine_files.unlikeness(machine.about),
-            machine.about.get("processor") != machine_files.processor(),
+            machine.about.get("processor") != processor,
+            machine.about.get("processor", "").split()[:1] != processor.split()[:1],
+            not machine.chapters,
         )
 
     return min(files, key=rank, default=None)

@@ -496,6 +496,16 @@ def test_the_book_at_once_is_of_the_machine_most_like_this_one_that_knows_its_fi
         assert building._most_alike(Book(tmp_path)) == {"ours": ours, "another": other}[chosen]
     write("another", "Another chip", 37)  # of two that are old, again the one like this one
     assert building._most_alike(Book(tmp_path)) == ours
+    ours = write("ours", "Ours at another clock", 40)  # neither is the same: the same maker's
+    other = write("another", "Another chip", 40)
+    assert building._most_alike(Book(tmp_path)) == ours
+    # Of two of the same maker's, the one whose times are an estimate.
+    chapter = {"chapter": {"stem": "one", "clock_s": 1.0}}
+    timed = packed(tmp_path / "data" / "machines" / f"zzz{machine_files.SUFFIX}",
+                   HEAD | {"about": about | {"processor": "Ours with times"}},
+                   *({"finding": {"id": id, "outcome": "holds"}} for id in ids), statement, chapter,
+                   )  # fmt: skip
+    assert building._most_alike(Book(tmp_path)) == timed
 
 
 def test_a_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypatch):
