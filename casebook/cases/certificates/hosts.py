@@ -22,7 +22,7 @@ from pathlib import Path
 
 import trustme
 
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 
 ADDRESS = "127.0.0.1"
 
@@ -47,6 +47,8 @@ class Hosts(contextlib.AbstractContextManager):
 
     @for_readers
     def __init__(self, count: int = 1, proxies: int = 0):
+        check_range("count", count, 1, 1000)
+        check_range("proxies", proxies, 0, 1000)
         self._counts = count, proxies
 
     def __enter__(self) -> "Hosts":

@@ -23,7 +23,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import trustme
 
-from casebook.mistakes import for_readers
+from casebook.mistakes import check_range, for_readers
 
 ADDRESS = "127.0.0.1"
 
@@ -61,6 +61,8 @@ class SlowToShakeHands(http.server.ThreadingHTTPServer):
 
     @for_readers
     def __init__(self, handshake_s: float = 0.0, reply_s: float = 0.0):
+        check_range("handshake_s", handshake_s, 0, 60)
+        check_range("reply_s", reply_s, 0, 60)
         super().__init__((ADDRESS, 0), _Page)
         self.handshake_s, self.reply_s = handshake_s, reply_s
         self.url = f"https://{ADDRESS}:{self.server_port}"

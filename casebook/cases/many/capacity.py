@@ -365,6 +365,7 @@ def schedulers_asked(
         sizes: the two jobs (of jobs.measure) from which a round says what a task costs the engine.
         bounds: of the window: above=, below=, or between=(low, high).
     """
+    check_range("tasks_per_second", tasks_per_second, 1e-9, 1e9)
     sizes = list(sizes)
 
     def of_a_round(frame: pd.DataFrame) -> float:
