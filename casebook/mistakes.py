@@ -6,6 +6,7 @@ def measure(names: str | Iterable[str], n: int | Iterable[int] | None = None): .
 measure("stage-1-today", n="ten")       # UsageError: n is 'ten'; give a whole number, ...
 """
 
+import asyncio
 import inspect
 import math
 import numbers
@@ -90,13 +91,27 @@ def say_stops(shell: Any) -> None:
     A shell that has handlers of its own keeps them.
     """
     if shell is not None and not shell.custom_exceptions:
-        shell.set_custom_exc((KeyboardInterrupt,), _show_stop)
+        shell.set_custom_exc((KeyboardInterrupt, asyncio.CancelledError), _show_stop)
 
 
-def _show_stop(shell: Any, kind: type, stop: BaseException, *_: object, **__: object) -> list[str]:
+def _show_stop(
+    shell: Any, kind: type, stop: BaseException, trace: Any, tb_offset: int | None = None
+) -> list[str] | None:
+    """Show a stop in one line; a task that the cell itself had cancelled, as IPython does."""
+    if kind is asyncio.CancelledError and not _is_cell_cancelled():
+        return shell.showtraceback((kind, stop, trace), tb_offset=tb_offset)
     lines = getattr(stop, "_render_traceback_", lambda: [STOPPED_ELSEWHERE])()
     shell._showtraceback(kind, stop, lines)
     return lines
+
+
+def _is_cell_cancelled() -> bool:
+    """Say whether somebody stopped the cell in an `await` of its own: a kernel cancels its task."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop
+        return False
+    return bool(task and getattr(task, "cancelling", int)())  # Python 3.11 counts them
 
 
 def check(

@@ -1,5 +1,6 @@
 """What a reader gets wrong in a call, said in one sentence; whatever chapters call."""
 
+import asyncio
 import inspect
 import types
 import typing
@@ -239,6 +240,24 @@ def in_a_cell(source: str, **names: object) -> str:
     return "\n".join(lines)
 
 
+def stopped_in_an_await() -> str:
+    """What a cell shows that is stopped while it awaits: a kernel cancels its task."""
+    shell = InteractiveShell.instance()
+    lines: list[str] = []
+    shell._showtraceback = lambda kind, value, stack: lines.extend(stack)  # type: ignore[method-assign]
+
+    async def stop() -> None:
+        code = "import asyncio\nawaits = True\nawait asyncio.sleep(60)"
+        cell = asyncio.ensure_future(shell.run_cell_async(code, transformed_cell=code))
+        while not shell.user_ns.get("awaits"):
+            await asyncio.sleep(0.01)
+        cell.cancel()
+        await cell
+
+    asyncio.run(stop())
+    return "\n".join(lines)
+
+
 def test_a_notebook_shows_an_error_of_ours_as_its_sentence() -> None:
     def fails() -> None:
         raise RunFailed("the page did not come: try again")
@@ -265,6 +284,10 @@ def test_a_notebook_shows_a_stop_in_one_line_wherever_it_was() -> None:
         assert in_a_cell("waits()", waits=waits) == STOPPED
         assert in_a_cell("other()", other=other) == STOPPED_ELSEWHERE
         assert "ZeroDivisionError" in in_a_cell("1 / 0")
+        assert stopped_in_an_await() == STOPPED_ELSEWHERE
+        # A task that the cell itself had cancelled is no stop.
+        own = "task = asyncio.ensure_future(asyncio.sleep(9)); task.cancel(); await task"
+        assert "CancelledError" in in_a_cell(own, asyncio=asyncio)
         # A handler of somebody else's is left alone.
         shell.set_custom_exc((ValueError,), lambda *_: ["mine"])
         say_stops(shell)
