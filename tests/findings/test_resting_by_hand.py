@@ -317,6 +317,7 @@ def test_a_link_leads_to_its_finding() -> None:
     transform.document = SimpleNamespace(settings=SimpleNamespace(env=env))
     here, there = finding("a", HOLDS), finding("b", HOLDS, "two")
     assert transform._reference(here)["refuri"] == "#claim-a"
+    assert transform._reference(here)["internal"] is True  # no mark of a page elsewhere
     assert transform._reference(there)["refuri"] == "notebooks/one->notebooks/two.html#claim-b"
     far = addnodes.pending_xref("", reftarget="notebooks/two", reftargetid="claim-b")
     assert transform._address(far) == ("notebooks/two", "b")
