@@ -1,6 +1,7 @@
 """Decisions on rows that are written down, each with its number worked out by hand."""
 
 import math
+import threading
 
 import numpy as np
 import pandas as pd
@@ -372,6 +373,71 @@ def test_until_stands_in_the_signature_of_what_takes_it():
     assert len(measure("a", until=wide)) == 8
     assert len(measure("a", until=wide, looks=(9,))) == 9
     assert len(measure("a", repeats=2)) == 2 and len(measure("a")) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"repeats": 0}, "repeats is 0; choose 1 to 1,000"),
+        ({"repeats": 1001}, "repeats is 1,001; choose 1 to 1,000"),
+        ({"repeats": range(3, 3)}, "repeats is 0; choose 1 to 1,000"),
+        ({"looks": (8, 0)}, "looks is 0; choose 1 to 1,000"),
+        ({"looks": (1001,)}, "looks is 1,001; choose 1 to 1,000"),
+        ({"until": ["soon"]}, "until is 'soon'; give a Question or several of them"),
+        ({"until": level("wall_s", above=0), "repeats": 3},
+         "until= takes as many rounds as its questions need, and repeats= says how many: give one "
+         "of the two (looks=(8,) is what takes eight rounds and no more)"),
+    ],
+)  # fmt: skip
+def test_rounds_that_cannot_be_taken(options, said):
+    @rounds.takes_until
+    def measure(repeats=None):
+        raise AssertionError("nothing is measured")
+
+    with pytest.raises(UsageError) as refused:
+        measure(**options)
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize(("at_once", "together"), [(1, 1), (2, 2), (9, 4)])
+def test_rounds_side_by_side_come_in_their_order(at_once, together):
+    """As many wait for each other as may run at once, so none runs alone."""
+    all_here = threading.Barrier(together)
+
+    def measure(repeat):
+        all_here.wait(60)
+        return repeat * 10
+
+    assert rounds.side_by_side(measure, 4, at_once) == [10, 20, 30, 40]
+    assert rounds.side_by_side(measure, range(3, 7), at_once) == [30, 40, 50, 60]
+
+
+def test_of_rounds_side_by_side_the_first_that_failed_is_told():
+    def measure(repeat):
+        raise ValueError(f"round {repeat}")
+
+    for at_once in (1, 2):
+        with pytest.raises(ValueError, match="round 5"):
+            rounds.side_by_side(measure, range(5, 8), at_once)
+
+
+def test_figures_that_cannot_be_compared():
+    both = pd.concat([rows([1.0, 2.0], "a"), rows([3.0, 0.0], "b")])
+    for asked, frame, said in (
+        (ratio("wall_s", "a", "b", above=0), both,
+         "b is 0 in a round, and nothing can be divided by it: ask for the level of a instead of "
+         "a ratio to b"),
+        (level("wall_s", "a", above=0), pd.concat([both, both]),
+         "a round has several runs with stack a: say with where= which is meant"),
+        (Question(lambda frame: frame.set_index("repeat")["wall_s"], Window(low=0)), both,
+         "a round has several values: make one of them, as with .groupby('repeat').median()"),
+        (Question(lambda frame: frame.set_index(["repeat", "stack"])["wall_s"], Window(low=0)),
+         both,
+         "a round has several values: make one of them, as with .groupby('repeat').median()"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError) as refused:
+            asked.decide(frame)
+        assert str(refused.value) == said
 
 
 # -------------------------------------------------------------------------------------- properties
