@@ -150,10 +150,18 @@ def _measure(book: Book, chosen: list[Path], nearest: Path | None) -> list[execu
     if book.root == places.ROOT:
         _prepare(chosen)
     with Refreshing(book) as pages:
-        expected = timing.on_this_machine(machine_files.read_kept(nearest)) if nearest else {}
         return execution.execute(
-            book, chapter_done=pages.chapter_done, only=chosen, expected=expected
+            book, chapter_done=pages.chapter_done, only=chosen, expected=_expected_times(book)
         )
+
+
+def _expected_times(book: Book) -> dict[str, timing.ChapterTime]:
+    """Return what the chapters may take here, by the most alike of the machines that noted it."""
+    for path in _by_likeness(book):
+        machine = machine_files.read_kept(path)
+        if machine.chapters:
+            return timing.on_this_machine(machine)
+    return {}
 
 
 def _not_compared(book: Book, collected: records.Records) -> list[str]:
@@ -199,7 +207,12 @@ def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
 
 
 def _most_alike(book: Book) -> Path | None:
-    """Choose the file of the machine that is most like this one.
+    """Choose the file of the machine that is most like this one; None if there is no file."""
+    return next(iter(_by_likeness(book)), None)
+
+
+def _by_likeness(book: Book) -> list[Path]:
+    """Return the machine files, the one of the machine most like this one first.
 
     A whole build comes before the reference run, which answers what no quick build asks; a file
     that also says what statements of chapters saw before one of the time when that was not kept;
@@ -225,7 +238,7 @@ def _most_alike(book: Book) -> Path | None:
             not machine.chapters,
         )
 
-    return min(files, key=rank, default=None)
+    return sorted(files, key=rank)
 
 
 def _holes(chapters: Iterable[execution.Chapter]) -> list[str]:

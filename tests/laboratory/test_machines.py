@@ -1,6 +1,7 @@
 """Machine files: what is written, what is refused, and how machines stand side by side."""
 
 import base64
+import dataclasses
 import io
 import json
 import lzma
@@ -31,7 +32,7 @@ from casebook.laboratory import anonymity, machine_files, recorded_rows, referen
 from casebook.laboratory.anonymity import Own
 from casebook.laboratory.decisions import NOT_HERE, ratio
 from casebook.laboratory.machine_files import Machine
-from casebook.pages import building, ledger, statements
+from casebook.pages import building, ledger, statements, timing
 from casebook.pages.contents import Book
 
 HEAD = {
@@ -500,12 +501,17 @@ def test_the_book_at_once_is_of_the_machine_most_like_this_one_that_knows_its_fi
     other = write("another", "Another chip", 40)
     assert building._most_alike(Book(tmp_path)) == ours
     # Of two of the same maker's, the one whose times are an estimate.
-    chapter = {"chapter": {"stem": "one", "clock_s": 1.0}}
+    times = dict.fromkeys((field.name for field in dataclasses.fields(timing.ChapterTime)), 1.0)
+    chapter = {"chapter": {"stem": "one"} | times}
     timed = packed(tmp_path / "data" / "machines" / f"zzz{machine_files.SUFFIX}",
                    HEAD | {"about": about | {"processor": "Ours with times"}},
                    *({"finding": {"id": id, "outcome": "holds"}} for id in ids), statement, chapter,
                    )  # fmt: skip
     assert building._most_alike(Book(tmp_path)) == timed
+    # The most alike knows no times: they are the other's, as far as all of their fields are there.
+    write("zz", "Ours", 40)
+    assert building._most_alike(Book(tmp_path)).name.startswith("zz.")
+    assert [*building._expected_times(Book(tmp_path))] == ["one"]
 
 
 def test_a_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypatch):
