@@ -47,7 +47,7 @@
         took_s += timer_s;
         timer_s *= 2;
       }
-      return took_s + flight(its, 1, true)[0];
+      return took_s + send(its, 1);
     }
     function send(its, size) {
       let left = Math.ceil(size / PACKET), took_s = 0;

@@ -29,6 +29,9 @@ TCP, TLS, LIST = 0, 1, 2
         ([LIST + 17, LIST + 18], 5 + 1 + 2 + model.SHORTEST_S),
         # Two losses halve it twice, and two are the least: 10, 5, and then 2, 3 and 1.
         ([LIST, LIST + 10], 5 + 3),
+        # One of TLS is alone, too: a timer, and it is sent again. Then the list leaves as 2, 4, 5,
+        # 6 and 2.
+        ([TLS], 1 + (1 + model.SHORTEST_S + 1) + 5 + 1),
         # One that was alone, a timer more.
         ([LIST + 19], 5 + 1 + model.SHORTEST_S),
         ([LIST + 19, LIST + 20], 5 + 2 * (1 + model.SHORTEST_S)),

@@ -126,7 +126,7 @@ class _Sender:
         while self.line.drops():
             took_s, timer_s = took_s + timer_s, 2 * timer_s
         for _ in range(tls):
-            took_s += self._flight(1, is_last=True)[0]
+            took_s += self.send(1)
         return took_s
 
     def send(self, size: int) -> float:
