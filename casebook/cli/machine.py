@@ -114,12 +114,12 @@ def _this_machine() -> Any:
 
 
 def _chapters() -> dict[str, dict[str, float]]:
-    """Return what each chapter took in the last build here; empty before the first."""
+    """Return what each chapter took here when it measured most; empty before the first build."""
     from casebook.pages import timing
     from casebook.pages.contents import Book
     from casebook.places import ROOT
 
-    return {stem: asdict(time) for stem, time in timing.read(Book(ROOT)).items()}
+    return {stem: asdict(time) for stem, time in timing.read_measured(Book(ROOT)).items()}
 
 
 def _findings() -> list[Any]:

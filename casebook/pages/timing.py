@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,11 @@ class ChapterTime:
     def other_s(self) -> float:
         """Return the wall time in which others may hold the clock, without waiting for it."""
         return self.kernel_s + self.environment_s + self.counting_s + self.drawing_s
+
+    @property
+    def measuring_s(self) -> float:
+        """Return the wall time of measurements, alone and beside others."""
+        return self.clock_s + self.counting_s
 
     @property
     def wall_s(self) -> float:
@@ -122,8 +128,20 @@ def read(book: Book, source: str = "") -> dict[str, ChapterTime]:
 
     source: see Timing.
     """
+    return _read(book, source, "chapters")
+
+
+def read_measured(book: Book) -> dict[str, ChapterTime]:
+    """Return what each chapter took here when it measured most, by its file's stem.
+
+    A later build takes from the store what has not changed, and says nothing of a first one.
+    """
+    return _read(book, "", "measured")
+
+
+def _read(book: Book, source: str, kind: str) -> dict[str, ChapterTime]:
     try:
-        return from_json(json.loads(_file_of(book, source).read_text())["chapters"])
+        return from_json(json.loads(_file_of(book, source).read_text())[kind])
     except (OSError, ValueError, AttributeError, KeyError, TypeError):
         return {}
 
@@ -177,6 +195,7 @@ class Timing:
         expected: Mapping[str, ChapterTime] | None = None,
     ):
         self._file, self._known = _file_of(book, source), read(book, source)
+        self._measured = _read(book, source, "measured")
         self._measurements: dict[str, dict[str, tuple[int, float, float]]] = {}
         former = {**(expected or {}), **self._known}
         self._expected = {name: former.get(name, USUAL) for name in names}
@@ -199,6 +218,10 @@ class Timing:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         summary: dict[str, Any] = {}
         summary["chapters"] = {name: asdict(time) for name, time in sorted(self._known.items())}
+        summary["measured"] = {
+            name: asdict(max(time, self._measured.get(name, time), key=attrgetter("measuring_s")))
+            for name, time in sorted(self._known.items())
+        }
         if self._measurements:
             summary["measurements"] = self._measurements
             summary["wall_s"] = round(time.monotonic() - self._began, 1)

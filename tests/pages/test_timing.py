@@ -121,6 +121,18 @@ def test_what_a_build_took_is_kept_and_shown_the_longest_first(tmp_path):
     assert (tmp_path / places.LOCAL_NAME / "timing.json").exists()
 
 
+def test_a_chapter_that_was_taken_from_the_store_is_still_known_as_it_was_measured(tmp_path):
+    book = Book(tmp_path)
+    for rows in (NOTES, []):  # the second time, everything was in the store
+        with Timing(book, ["one"], 1) as times, times.chapter("one", noted(tmp_path, rows)):
+            pass
+    assert timing.read(book)["one"].clock_s == 0
+    assert timing.read_measured(book)["one"].clock_s == 10
+    with Timing(book, ["two"], 1) as times, times.chapter("two", noted(tmp_path, NOTES)):
+        pass
+    assert [*timing.read_measured(book)] == ["one", "two"]
+
+
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
