@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from casebook import words
 from casebook.charts import series
 from casebook.charts.captions import Caption
+from casebook.charts.curves import Limit, continued, panel
 from casebook.charts.figure import HALF_WIDTH, WIDTH, Chart, chart
-from casebook.charts.lines import Limit, continued, panel
 from casebook.charts.origins import origin
 from casebook.charts.series import Point, Quantity, Series
 from casebook.laboratory.rounds import as_list

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from casebook import words
 from casebook.cases.fetching.analysis import verdicts
 from casebook.charts.captions import Caption
+from casebook.charts.curves import Limit, all_xs, panel
 from casebook.charts.figure import HALF_WIDTH, Chart, chart
-from casebook.charts.lines import Limit, all_xs, panel
 from casebook.charts.origins import origin
 from casebook.charts.series import (
     Series,

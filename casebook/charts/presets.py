@@ -9,9 +9,9 @@ from casebook.cases.fetching.analysis import CONCURRENT, CONCURRENT_FROM, SERIAL
 from casebook.cases.fetching.names import CURES
 from casebook.charts import series
 from casebook.charts.against import against
+from casebook.charts.curves import Limit
 from casebook.charts.dots import dots
 from casebook.charts.figure import Chart
-from casebook.charts.lines import Limit
 from casebook.mistakes import for_readers
 
 _E = "effective_concurrency"

@@ -17,7 +17,7 @@ from casebook import charts, colours, words
 from casebook.cases.bookstore import readers
 from casebook.cases.bookstore.line import model
 from casebook.cases.fetching import bindings, observations
-from casebook.charts import figure, lines, tables
+from casebook.charts import curves, figure, tables
 from casebook.charts.listings import Listing
 from casebook.charts.series import assign_colours, gather
 from casebook.charts.timelines import stalls
@@ -474,10 +474,10 @@ def test_axes_are_logarithmic_only_where_n_spans_a_decade():
 
 
 def test_boxes_are_moved_apart_as_little_as_needed():
-    assert lines.separate([10, 50], [10, 10], 0, 100) == [10, 50]
-    assert lines.separate([50, 50], [10, 10], 0, 100) == [45, 55]
-    assert lines.separate([2, 3, 99], [10, 10, 10], 0, 100) == [5, 15, 95]
-    assert lines.separate([3, 2], [10, 10], 0, 100) == [15, 5]
+    assert curves.separate([10, 50], [10, 10], 0, 100) == [10, 50]
+    assert curves.separate([50, 50], [10, 10], 0, 100) == [45, 55]
+    assert curves.separate([2, 3, 99], [10, 10, 10], 0, 100) == [5, 15, 95]
+    assert curves.separate([3, 2], [10, 10], 0, 100) == [15, 5]
 
 
 def _boxes(svg: str) -> list[tuple[str, float, float, float]]:

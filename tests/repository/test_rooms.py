@@ -230,3 +230,15 @@ def test_each_name_of_the_face_is_described():
 def test_a_planted_import_upwards_is_found(tmp_path):
     (tmp_path / "x.py").write_text("def f():\n    from casebook.pages import build\n")
     assert imported(tmp_path / "x.py") == {"casebook.pages", "casebook.pages.build"}
+
+
+def test_no_two_modules_have_one_name_and_different_meanings() -> None:
+    """A command is named after the module that it calls; a probe, after the one that asks it."""
+    paths = defaultdict(list)
+    for path in places.PACKAGE.rglob("*.py"):
+        is_a_pair = {"cli", "probes", "clients", "jobs"} & set(path.parts)
+        if not (is_a_pair or path.name.startswith("__")):
+            paths[path.name].append(path.relative_to(places.PACKAGE).as_posix())
+    twice = {name: found for name, found in paths.items() if len(found) > 1}
+    # Each case says what its columns are called; each server ends with the process that began it.
+    assert twice.keys() == {"names.py", "owner.py"}, twice
