@@ -83,7 +83,10 @@ def maker_of_contexts(report: dict) -> str:
 
 def test_when_its_own_server_ends_early_it_says_so(tmp_path):
     """Whoever it happens to: not silence and an exit status."""
-    text, told = places.DOCTOR.read_text(), "            group = int(line)"
+    text, told = (
+        places.DOCTOR.read_text(),
+        "            group = int(pid) if kind == ENDS_GROUP else None",
+    )
     (tmp_path / "program.py").write_text("import ssl\n")
     waits, ends = "        for line in iter(sys.stdin.readline", "        os._exit(3)\n"
     # Before it hears of the program, and as soon as it does: never by a clock.

@@ -265,11 +265,6 @@ def test_a_sentence_writes_its_page_alone_and_the_site_is_as_if_all_were_written
     build(scratch.root)
     assert written[1:] == [None]
     assert html_of(scratch) == quick
-    # A title stands on all pages.
-    (scratch.root / "book" / "preface.md").write_text("# Before all\n\nNothing yet.\n")
-    build(scratch.root)
-    assert written[2:] == [None]
-    assert "Before all" in page(scratch, "one")
 
 
 def test_executes_only_the_notebook_that_changed_with_the_python_of_the_build(
