@@ -152,8 +152,14 @@ class _Stamp:
 
     @classmethod
     def read(cls, file: Path) -> "_Stamp | None":
-        """Return the stamp of the site as it was written last; None if something was wrong then."""
-        return cls(**json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
+        """Return the stamp of the site as it was written last.
+
+        None if something was wrong then, or if it is no such stamp, as an earlier version's.
+        """
+        try:
+            return cls(**json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
 
     def changed_pages(self, written: "_Stamp | None") -> list[str] | None:
         """Return the pages whose running text alone has changed; None if anything else has, too."""

@@ -1,7 +1,10 @@
 """What of a page concerns no other page."""
 
+from pathlib import Path
+
 import pytest
 
+from casebook.pages import rendering
 from casebook.pages.running_text import rest
 
 PAGE = """# A title
@@ -74,3 +77,18 @@ def test_a_longer_fence_ends_with_as_long_a_one() -> None:
     assert rest("````{note}\n```\nin it\n```\n````\nbehind it") == [
         "````{note}", "```", "in it", "```", "````",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "0123abcd", "12", "[]", '{"rest": "x"}', None])
+def test_a_stamp_of_another_kind_is_none(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "site.stamp").write_text(text)
+    assert rendering._Stamp.read(tmp_path / "site.stamp") is None
+
+
+def test_a_page_has_changed_alone_only_if_the_rest_and_the_pages_are_the_same() -> None:
+    written = rendering._Stamp("rest", {"one": "a", "two": "b"})
+    assert rendering._Stamp("rest", {"one": "a", "two": "c"}).changed_pages(written) == ["two"]
+    assert rendering._Stamp("other", {"one": "a", "two": "c"}).changed_pages(written) is None
+    assert rendering._Stamp("rest", {"two": "b", "one": "a"}).changed_pages(written) is None
+    assert rendering._Stamp("rest", {"one": "a"}).changed_pages(None) is None
