@@ -5215,8 +5215,8 @@ ADVICE = {
         "%(client)s reads from an %(socket)s of the standard library, because %(loop)s has not "
         "patched ssl."),
     "unpatched-read": (1, 3, "", "%(patch)s", "",
-        "%(client)s waited, called at %(place)s, in a read of the standard library's: %(loop)s had "
-        "not patched it, and no greenlet ran meanwhile. The patch has to be the first line."),
+        "%(client)s, called at %(place)s, waited in a read of the standard library that %(loop)s "
+        "had not patched, and no greenlet ran meanwhile. The patch has to be the first line."),
     "gevents-context": (1, 7, "",
         "HTTPClient(..., ssl_context_factory=...)  # one that makes a gevent.ssl.SSLContext", "",
         "geventhttpclient takes the context that it is given, and one of gevent's own class lets "
@@ -5245,7 +5245,7 @@ ADVICE = {
         "system trusts without it."),
     "untrusted": (2, 13, "", "%(line)s", "",
         "No authority that %(client)s trusts here%(trust)s has signed the certificates of these "
-        "servers. Trust the one that has, by the file of its certificate.%(before)s"),
+        "servers. Trust the one that has: give the file of its certificate.%(before)s"),
     "connection-close": (2, 14, '"Connection": "close"  # of the headers', "", "",
         "%(client)s sends Connection: close%(where)s, and each reply to it ends its connection: "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "

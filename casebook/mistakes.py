@@ -296,4 +296,5 @@ def _is_one_or_several(hint: Any) -> bool:
     return any(typing.get_args(part)[:1] == (scalar,) for part in several for scalar in parts)
 
 
+# In a reader's notebook, from the first import of the book on; elsewhere there is no shell.
 say_stops(getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)())

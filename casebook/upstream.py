@@ -456,7 +456,7 @@ def _client(name: str, stack: str, over_quic: str) -> Answer:
     try:
         version = _newest(stack, package)
         with ExitStack() as releases:
-            for stack_name in [stack, *[quic.STACK] * bool(over_quic)]:
+            for stack_name in [stack, quic.STACK] if over_quic else [stack]:
                 releases.enter_context(_with_release(stack_name, package, version))
             rows = abilities([name])
     except CasebookError as error:
@@ -509,12 +509,9 @@ def main(arguments: list[str]) -> int:
         print(change, file=sys.stderr)
     as_expected &= not changes
     # Of a client that could not be asked the page has what it did before.
-    today = [
-        row
-        for answer in today
-        for row in ([answer] if "failure" not in answer else known)
-        if row["client"] == answer["client"]
-    ]
+    known_rows = {row["client"]: row for row in known}
+    today = [known_rows.get(row["client"], row) if "failure" in row else row for row in today]
+    today = [row for row in today if "failure" not in row]
     record = {"asked": measurements.utc_now()[:10], "verdicts": rows, "clients": today}
     if options.keep:
         content = json.dumps(record, indent=1, ensure_ascii=False) + "\n"

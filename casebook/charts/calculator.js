@@ -104,7 +104,7 @@
 
     /* Without loss the model is one number; with it, the median of some lots, and the middle eight
        tenths of them. */
-    function byLaw(way, ms) {
+    function byModel(way, ms) {
       const count = now.loss ? draws : 1, walls = [];
       for (let i = 0; i < count; i += 1) {
         walls.push(model(way, now.n, now.body, ms / 500, now.loss, i));
@@ -114,7 +114,7 @@
     }
     function curves() {
       const key = [now.n, now.body, now.loss].join();
-      if (!known.has(key)) known.set(key, ways.map(way => distances.map(ms => byLaw(way, ms))));
+      if (!known.has(key)) known.set(key, ways.map(way => distances.map(ms => byModel(way, ms))));
       return known.get(key);
     }
 

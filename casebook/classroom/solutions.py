@@ -27,6 +27,16 @@ FOLDED = {"outputs_hidden": True, "source_hidden": True}
 #: What a student finds in the place of a solution.
 _OWN = "# Yours.\n"
 
+#: What is no student's: what Jupyter keeps, and what is for teachers and contributors.
+_LEFT_OUT = shutil.ignore_patterns(
+    ".*", "__pycache__", "instructors.md", "lab_*.md", "whodunit.md", "README.md", "ruff.toml"
+)
+#: What the other files of the copy say of solutions, which it has not.
+_OF_SOLUTIONS = {
+    "start.ipynb": " A solution is a bar that you open when you have tried.",
+    "book/how_to_read.md": "Each exercise has a folded solution, which was run.\n\n",
+}
+
 
 def cells_of(notebook: NotebookNode) -> Iterator[list[NotebookNode]]:
     """Yield the cells of each solution."""
@@ -104,17 +114,6 @@ def exercises(into: Path, book: Book) -> None:
         (into / name).write_text(text.replace(sentence, ""), encoding="utf-8")
     for path in book.notebooks():
         nbformat.write(leave_out(read(path)), into / path.relative_to(book.root))
-
-
-#: What is no student's: what Jupyter keeps, and what is for teachers and contributors.
-_LEFT_OUT = shutil.ignore_patterns(
-    ".*", "__pycache__", "instructors.md", "lab_*.md", "whodunit.md", "README.md", "ruff.toml"
-)
-#: What the other files of the copy say of solutions, which it has not.
-_OF_SOLUTIONS = {
-    "start.ipynb": " A solution is a bar that you open when you have tried.",
-    "book/how_to_read.md": "Each exercise has a folded solution, which was run.\n\n",
-}
 
 
 if __name__ == "__main__":

@@ -325,7 +325,7 @@ def _from_store(path: Path, n: int) -> Run:
 
 
 def _from_slow_handshakes(path: Path, n: int) -> Run:
-    """Run the notices, and count how many handshakes the server has in hand at once."""
+    """Run the notices, and count how many handshakes the server works on at once."""
     pages = [secrets.token_hex(4) for _ in range(n)]
     slow = SlowToShakeHands(handshake_s=_HANDSHAKE_S)
     with slow as server, Progress(n, "notices over https", "notice") as progress:

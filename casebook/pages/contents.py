@@ -53,11 +53,15 @@ class Book:
 
         Raises BookFailed for a page without a file.
         """
-        for name in self.page_names():
-            if not any((self.root / f"{name}.{kind}").exists() for kind in ("ipynb", "md")):
-                raise BookFailed(f"_toc.yml names {name}: there is no such .ipynb and no .md")
-        paths = (self.root / f"{name}.ipynb" for name in self.page_names())
-        return [path for path in paths if path.exists()]
+        paths = [self.page_file(name) for name in self.page_names()]
+        return [path for path in paths if path.suffix == ".ipynb"]
+
+    def page_file(self, name: str) -> Path:
+        """Return the file of a page of _toc.yml. Raises BookFailed if there is none."""
+        for kind in ("ipynb", "md"):
+            if (path := self.root / f"{name}.{kind}").exists():
+                return path
+        raise BookFailed(f"_toc.yml names {name}: there is no such .ipynb and no .md")
 
     def story(self) -> list[Path]:
         """Return the notebooks that book/story.txt names, in reading order; without the file, all.

@@ -33,8 +33,6 @@ from casebook.stacks import digests
 
 #: What the site is made of, beside the executed notebooks and their records.
 SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "casebook", "requirements.txt")
-#: How the file of a page ends.
-KINDS = ("ipynb", "md")
 #: -P keeps the folder that it runs in off the import path.
 JUPYTER_BOOK = (sys.executable, "-P", "-m", "casebook.pages.jupyter_book")
 #: Takes the place of a figure if its chapter stopped before drawing it.
@@ -101,7 +99,7 @@ def render(
     problems = failures + problems
     site = _copy(Book(_workshop(book)).html, book.build / "site")
     permanent.lead_on(book.root, site)
-    accessibility.amend(site)
+    unknown = accessibility.amend(site)
     first = f"{book.page_names()[0]}.html"
     # The address of the book is shared with the card of its first page.
     card = re.findall(CARD, (site / first).read_text(encoding="utf-8"))
@@ -114,8 +112,9 @@ def render(
         profile = observations.recorded_profile(recording["name"])
         snakeviz.write(profile, site / "profiles", recording["name"], recording["title"])
     broken = links.problems(site)
-    if broken and is_whole and not failures:
-        problems.append("The pages have broken links:\n" + "\n".join(broken))
+    if is_whole and not failures:
+        problems += unknown
+        problems += ["The pages have broken links:\n" + "\n".join(broken)] * bool(broken)
     _replace(book.html, site)
     if is_last and not problems:
         stamp_file.write_text(json.dumps(asdict(stamp)), encoding="utf-8")
@@ -135,7 +134,7 @@ class _Stamp:
     @classmethod
     def of(cls, book: Book, executed: Sequence[NotebookNode], collected: Records) -> "_Stamp":
         """Return the stamp of a book as it is."""
-        files = [book.root / f"{name}.{kind}" for name in book.page_names() for kind in KINDS]
+        files = [book.page_file(name) for name in book.page_names()]
         rest, pages = running_text.split(book)
         outputs = [
             [notebook.metadata, [cell.get("outputs") for cell in notebook.cells]]

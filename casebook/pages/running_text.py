@@ -29,7 +29,7 @@ def split(book: Book) -> tuple[str, dict[str, str]]:
     """
     rests, pages = {}, {}
     for name in book.page_names():
-        texts = list(_texts(_file_of(book, name)))
+        texts = list(_texts(book.page_file(name)))
         rests[name] = [text if kind == "code" else rest(text) for kind, text in texts]
         pages[name] = hashlib.sha256(repr(texts).encode()).hexdigest()
     return digests.digest(rests), pages
@@ -49,11 +49,6 @@ def rest(markdown: str) -> list[str]:
         elif mark and mark[1].startswith(fence) and not mark[2].strip():
             fence = ""
     return kept + _ACROSS.findall("\n".join(running))
-
-
-def _file_of(book: Book, name: str) -> Path:
-    notebook = book.root / f"{name}.ipynb"
-    return notebook if notebook.exists() else book.root / f"{name}.md"
 
 
 def _texts(path: Path) -> Iterator[tuple[str, str]]:

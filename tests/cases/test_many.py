@@ -39,7 +39,7 @@ def test_what_was_fetched_twice_is_counted_at_the_server(crawls):
     quiet, killed = crawls.loc["quiet"], crawls.loc["killed"]
     assert quiet["again"] == 0 and quiet["requests"] == WHOLE["pages"]
     assert killed["requests"] == WHOLE["pages"] + killed["again"]
-    # At most the batches that the dead worker had in hand: one for each of its threads.
+    # At most the batches that the dead worker had under way: one for each of its threads.
     assert killed["again"] <= 2 * WHOLE["size"]
 
 

@@ -34,7 +34,7 @@ def test_the_right_solution_has_full_points_and_says_what_was_measured(tmp_path)
     report = graded(LAB, right(LAB), tmp_path)
     assert (report.points, report.total, missing(report)) == (20, 20, {})
     said = " ".join(report.notes)
-    assert "over https: at most 1 in hand, serial" in said and "no timing" in said
+    assert "over https: at most 1 under way, serial" in said and "no timing" in said
 
 
 @pytest.mark.slow

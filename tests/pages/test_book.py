@@ -611,8 +611,8 @@ def test_code_is_folded_by_its_kind_and_the_checks_in_one(scratch: Book) -> None
 
 def test_a_theme_that_changed_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text('<div id="pst-primary-sidebar"></div>')
-    with pytest.raises(BookFailed, match=r"no page has .*search-button.*theme-switch"):
-        accessibility.amend(tmp_path)
+    [problem] = accessibility.amend(tmp_path)
+    assert re.search(r"no page has .*search-button.*theme-switch", problem)
 
 
 def test_fresh_measures_all_of_it_again(scratch: Book) -> None:

@@ -52,7 +52,7 @@ def grade(file: Path, report: Report, grader_runs: GraderRuns) -> None:
     names, guess = entered
     with World() as world:
         full_run = _own_run(grader_runs, world, "all")
-        truth = f"the server had at most {full_run['peak_in_flight']} in hand"
+        truth = f"the server had at most {full_run['peak_in_flight']} under way"
         prediction.grade(report, guess, truth, full_run["machine"])
         blocker = _find_blocker(grader_runs, world)
         run_before = _own_run(grader_runs, world, f"before {blocker['name']}")
@@ -109,7 +109,7 @@ def _observe(
     site.reset(0.0 if (n, delay_s) == QUICK else PATIENCE_S)
     outcome = room.run(STACK, file, [*jobs, fetch], room.Setting(countable=False, program=program))
     counts, answer = site.counts(), outcome.answers[-1]
-    # A submission that also asks for more may have two in hand at a time and still be serial.
+    # A submission that also asks for more may have two under way at a time and still be serial.
     at_most_once = counts.requests <= n
     statuses = [
         reply.get("status")
@@ -275,7 +275,7 @@ def _grade_verdicts(
     pairs.sort(key=lambda pair: verdict_on(pair[0]) != NO_TIMING)
     wrong = [
         f"{run['n']} pages of {run['delay_s']} s in {run['wall_s']:.2f} s, at most "
-        f"{run['peak_in_flight']} in hand, {sum(s == 200 for s in run['statuses'])} came: "
+        f"{run['peak_in_flight']} under way, {sum(s == 200 for s in run['statuses'])} came: "
         f"you say {answer.get('value', answer.get('error'))!r}, it is {verdict_on(run)!r}"
         for run, answer in pairs
         if answer.get("value") != verdict_on(run)
@@ -322,7 +322,7 @@ def _grade_mend(world: World, file: Path, report: Report) -> None:
         report.add(
             _AT_ONCE.of(run["n"]).title,
             verdict_on(run) == analysis.CONCURRENT and verifies and installed, _AT_ONCE.points,
-            f"{verdict_on(run)}: the server had at most {run['peak_in_flight']} in hand, of "
+            f"{verdict_on(run)}: the server had at most {run['peak_in_flight']} under way, of "
             f"{run['requests']} requests",
             "Chapter 7 has four places where one can cut."
             if verdict_on(run) != analysis.CONCURRENT
@@ -370,7 +370,7 @@ def _grade_explanation(
     for letter, (label, run) in rows.items():
         report.notes.append(
             f"Row {letter}: {label}, {run['n']} pages over {run['over']}: at most "
-            f"{run['peak_in_flight']} in hand, {verdict_on(run)}{machine_note(run['machine'])}"
+            f"{run['peak_in_flight']} under way, {verdict_on(run)}{machine_note(run['machine'])}"
         )
     letters = sorted(picked(choice))
     right = False

@@ -1,4 +1,4 @@
-"""One slow book: how many others are in hand before it?
+"""One slow book: how many others have arrived before it?
 
 Predicted by a model, then measured; and a loop that is not held up.
 """

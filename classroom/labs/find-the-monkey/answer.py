@@ -17,7 +17,7 @@ def verdict(run):
     """`serial`, `concurrent`, or `no timing` where not every page came.
 
     run: n (pages), delay_s (seconds that each takes the server), wall_s (seconds for all),
-    peak_in_flight (the most that the server had in hand at a time), statuses (one for each page;
+    peak_in_flight (the most that the server had under way at a time), statuses (one for each page;
     None where there was no answer).
     """
     return None

@@ -1,14 +1,14 @@
 """One slow book: your answers. README.md beside this file says what is asked."""
 
 # 1. Before anything is measured. A hundred books, the tenth takes a second. How many of the others
-#    are in hand before it: over HTTP/2, read in the order asked; over six connections of HTTP/1.1;
+#    have arrived before it: over HTTP/2, read in the order asked; over six connections of HTTP/1.1;
 #    over one? Three whole numbers, such as [1, 2, 3].
 PREDICTION = None
 
 
 # 2. The model, for any shelf.
 def before(n, slow, lanes, in_order):
-    """How many books are in hand before the first slow one.
+    """How many books have arrived before the first slow one.
 
     n: books, asked for in the order 1 to n. slow: the places of the slow ones, rising. lanes: how
     many requests can be under way at a time; the next one takes the lane that is free first.
