@@ -190,7 +190,7 @@ def complete() -> None:
     """
     os.environ["CASEBOOK_MODE"] = modes.FULL.name
     large.measure()
-    patients.table(list(patients.EXAMINED))
+    patients.table([*patients.EXAMINED, patients.IN_EXERCISE])
     working.table()
     working.promises()
 

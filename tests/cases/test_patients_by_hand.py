@@ -1,8 +1,12 @@
 """When the doctor is called right, from reports that are written down here: nothing is examined."""
 
+import re
+
+import nbformat
 import pandas as pd
 import pytest
 
+from casebook import places
 from casebook.cases import patients
 from casebook.cases.patients import working
 
@@ -107,3 +111,10 @@ def test_a_patient_is_judged_by_what_its_requests_did(monkeypatch, said, measure
     # The session's own, the first connection's, and nine times what a later one loads.
     assert (row["loads_doctor"], row["loads_measured"]) == (5 + 1 + 9 * 3, 10)
     assert row["why"] == ("why" if said == "cannot tell" else "")
+
+
+def test_a_complete_machine_file_has_each_patient_that_the_chapter_asks_for() -> None:
+    cells = nbformat.read(places.NOTEBOOKS / "a_doctor.ipynb", as_version=4).cells
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    assert re.findall(r"patients\.table\((.*?)\)", code) == ["names", f'["{patients.IN_EXERCISE}"]']
+    assert "names = list(patients.EXAMINED)\n" in code

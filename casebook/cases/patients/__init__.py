@@ -94,6 +94,8 @@ EXAMINED = (
     "geventhttpclient, patched", "eventlet-0.33.3-py37", "requests, nothing patched",
     "broken gevent",
 )  # fmt: skip
+#: The patient of the chapter's exercise.
+IN_EXERCISE = "locust, injected"
 #: The patients that a quick build examines itself; of the others it shows what another machine
 #: recorded.
 BY_DAY = ("google-auth-2.55.1-today", "google-auth-2.55.2", "requests, nothing patched")
