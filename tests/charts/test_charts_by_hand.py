@@ -17,8 +17,8 @@ from casebook import charts
 from casebook.cases.many.capacity import Costs
 from casebook.charts import (
     capacity_calculator,
+    curves,
     frame_arrows,
-    lines,
     matrix,
     series,
     tables,
@@ -372,11 +372,11 @@ def test_a_mark_is_full_where_it_was_measured_half_where_recorded_hollow_where_p
 
 
 def test_of_lines_with_one_name_the_uppermost_has_the_label():
-    labels = [lines._EndLabel(text, 10.0, y, colour) for text, y, colour in (
+    labels = [curves._EndLabel(text, 10.0, y, colour) for text, y, colour in (
         ("requests", 5.0, "stage-0"), ("requests", 9.0, "stage-0"), ("requests", 7.0, "stage-1"),
         ("aiohttp", 1.0, "stage-0"), ("requests", 6.0, "stage-0"),
     )]  # fmt: skip
-    kept = {(label.text, label.colour): label.y for label in lines._without_doubles(labels)}
+    kept = {(label.text, label.colour): label.y for label in curves._without_doubles(labels)}
     assert kept == {
         ("requests", "stage-0"): 9.0, ("requests", "stage-1"): 7.0, ("aiohttp", "stage-0"): 1.0
     }  # fmt: skip
