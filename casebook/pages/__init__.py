@@ -1,7 +1,8 @@
 """From notebooks to pages, in one direction: prepare, execute, collect the records, render.
 
 `build()` does all of it, and ends with a book whatever came out. If nothing has changed since the
-last one (`last_build`), there is nothing to do. Else:
+last one (`last_build`), there is nothing to do; if running text alone has, its pages are written
+again. Else:
 
 0. if there is no book yet, it is written from the file of the machine that is most like this one,
    without measuring; then page by page the chapters of the story, or all of them, are measured here
@@ -36,9 +37,17 @@ def build(
     from casebook.pages import contents, last_build
 
     book = contents.Book(root)
-    if not (fresh or file) and (summary := last_build.summary(book, everything)):
-        last_build.print_summary(summary)
-        return book.html / "index.html"
+    if not (fresh or file) and (former := last_build.read(book)):
+        stamp = last_build.stamp(book, everything)
+        changed = stamp.changed_pages(former.stamp)
+        if changed is not None:
+            if changed:
+                from casebook.pages import rewriting
+
+                rewriting.rewrite(book, changed, stamp, former.summary)
+            else:
+                last_build.print_summary(former.summary)
+            return book.html / "index.html"
     from casebook.pages import building
 
     return building.build(root, strict, fresh, file, everything)

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 #: What the axe checker finds in pages as the theme and docutils write them, and its cure.
@@ -24,15 +25,13 @@ LONG_CODE = re.compile(r'<span class="pre">([^<]{20,})</span>')
 EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|<p></p>)*</th>")
 
 
-def amend(site: Path) -> list[str]:
-    """Apply MENDS to every page of a site, once.
+def amend(pages: Iterable[Path]) -> list[str]:
+    """Apply MENDS to pages, once.
 
     Returns what is wrong, in words: MENDS of which no page has anything, since the theme is new.
     """
     mended: Counter[str] = Counter()
-    for page in site.rglob("*.html"):
-        if page.parent.name == "_static":  # templates of the theme
-            continue
+    for page in pages:
         text = EMPTY_HEAD.sub(r"<td\1></td>", page.read_text(encoding="utf-8"))
         text = LONG_CODE.sub(_with_breaks, text)
         for pattern, cure in MENDS:

@@ -85,7 +85,7 @@ def build(
         )
     lines = _otherwise(collected)
     if not lines and not holes:
-        last_build.keep(book, everything, summary)
+        last_build.keep(book, last_build.stamp(book, everything), summary)
     if strict and lines:
         raise FindingsOtherwise(
             f"{len(lines)} findings came out otherwise:\n" + "\n".join(lines) + "\n"

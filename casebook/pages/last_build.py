@@ -7,46 +7,70 @@ whole and in which nothing waits to be measured again is kept.
 import json
 import os
 import sys
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from casebook import places
-from casebook.pages import staleness
+from casebook.pages import running_text, staleness
 from casebook.pages.contents import Book
 from casebook.stacks import digests
 
 
-def stamp(book: Book, everything: bool) -> str:
-    """Return a stamp of everything that a build of this machine's book depends on, or has made.
+@dataclass(frozen=True)
+class Stamp:
+    """A stamp of everything that a build of this machine's book depends on, or has made.
 
-    That is each file of the project that was not made here, the surroundings of the notebooks, and
-    by name, size and time what is kept: executed notebooks, stored measurements, a report for *Your
-    program*, and the pages' own stamp.
-
-    everything: the whole laboratory is measured.
+    rest: of each file of the project that was not made here, but for running text, and of the
+    surroundings of the notebooks. pages: of each page's text, by its name. made: by name, size and
+    time, of what is kept: executed notebooks, stored measurements, a report for *Your program*, and
+    the pages' own stamp.
     """
+
+    rest: str
+    pages: dict[str, str]
+    made: str
+
+    def changed_pages(self, former: "Stamp") -> list[str] | None:
+        """Return the pages whose running text has changed; None if anything else has, too."""
+        if (former.rest, former.made, [*former.pages]) != (self.rest, self.made, [*self.pages]):
+            return None
+        return [name for name, stamp in self.pages.items() if stamp != former.pages[name]]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A build that left nothing to do, and what it printed at its end."""
+
+    stamp: Stamp
+    summary: str
+
+
+def stamp(book: Book, everything: bool) -> Stamp:
+    """Return the stamp of a book as it is. everything: the whole laboratory is measured."""
     sources = [path.name for path in book.root.iterdir() if _is_source(path)]
-    kept_files = [book.executed, book.runs, book.build / "site.stamp", book.html / "index.html"]
-    return digests.digest(
-        staleness.of_files(book.root, sources),
+    page_files = [book.page_file(name) for name in book.page_names()]
+    rest, pages = running_text.split(book)
+    rest = digests.digest(
+        staleness.of_files(book.root, sources, without=page_files),
         staleness.of_surroundings(book),
-        [_states(path) for path in [*kept_files, book.root / places.LOCAL_NAME / "program.json"]],
-        [everything, os.environ.get("CASEBOOK_REQUIRE", "")],
+        [rest, everything, os.environ.get("CASEBOOK_REQUIRE", "")],
     )
+    return Stamp(rest, pages, _made(book))
 
 
-def summary(book: Book, everything: bool) -> str | None:
-    """Return what the last build printed at its end; None if another one has something to do."""
+def read(book: Book) -> Record | None:
+    """Return the last build; None if it left something to do, or an earlier version kept it."""
     try:
-        record = json.loads(_file(book).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        fields = json.loads(_file(book).read_text(encoding="utf-8"))
+        return Record(Stamp(**fields["stamp"]), fields["summary"])
+    except (OSError, ValueError, TypeError, KeyError):
         return None
-    return record["summary"] if record["stamp"] == stamp(book, everything) else None
 
 
-def keep(book: Book, everything: bool, summary: str) -> None:
-    """Keep that this build left nothing to do, and what it printed at its end."""
-    record = {"stamp": stamp(book, everything), "summary": summary}
-    _file(book).write_text(json.dumps(record), encoding="utf-8")
+def keep(book: Book, stamp: Stamp, summary: str) -> None:
+    """Keep that a build left nothing to do. stamp: of the book as it was built."""
+    record = Record(replace(stamp, made=_made(book)), summary)
+    _file(book).write_text(json.dumps(asdict(record)), encoding="utf-8")
 
 
 def forget(book: Book) -> None:
@@ -66,6 +90,15 @@ def _file(book: Book) -> Path:
 def _is_source(path: Path) -> bool:
     """Say whether a build may read what is at the top of the project, and did not make it."""
     return path.name[0] not in "._" or path.name in ("_config.yml", "_toc.yml")
+
+
+def _made(book: Book) -> str:
+    """Return a stamp of what builds made, and keep."""
+    kept_files = [
+        book.executed, book.runs, book.build / "site.stamp", book.html / "index.html",
+        book.root / places.LOCAL_NAME / "program.json",
+    ]  # fmt: skip
+    return digests.digest([_states(path) for path in kept_files])
 
 
 def _states(path: Path) -> list[tuple[str, int, int]]:

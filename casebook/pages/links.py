@@ -1,7 +1,8 @@
 """Checks the links between the built pages, anchors included, and that pages load nothing else."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
@@ -54,35 +55,48 @@ class Page(HTMLParser):
             ]
 
 
+def page_files(site: Path) -> list[Path]:
+    """Return the pages of a folder, without the templates that the theme leaves in _static."""
+    return [path for path in sorted(site.rglob("*.html")) if path.parent.name != "_static"]
+
+
 def pages_of(site: Path) -> dict[Path, Page]:
-    """Read the pages of a folder, without the templates that the theme leaves in _static."""
-    paths = [path for path in sorted(site.rglob("*.html")) if path.parent.name != "_static"]
-    return {path: Page(path.read_text(encoding="utf-8")) for path in paths}
+    """Read the pages of a folder."""
+    return {path: _read(path) for path in page_files(site)}
 
 
-def problems(site: Path, published: str = "") -> list[str]:
+def _read(path: Path) -> Page:
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def problems(site: Path, published: str = "", only: Sequence[Path] | None = None) -> list[str]:
     """Return a line for each address in the pages and style sheets of a site that leads nowhere.
 
     So does one that holds on this machine alone, and one that a page would load from another site.
-    Links to other sites are not followed. published: the address of the site, with a slash at its
-    end, if it has one; it is looked at as if it were served below that address's folder.
+    Links to other sites are not followed.
+
+    Parameters:
+        site: its folder.
+        published: the address of the site, with a slash at its end, if it has one; it is looked at
+            as if it were served below that address's folder.
+        only: pages to look at; None: all of them, and the style sheets.
     """
-    pages = pages_of(site)
+    page_of = lru_cache(maxsize=None)(_read)
     below = urlsplit(published).path or SOMEWHERE
     lines = []
 
     def wrong(name: str, url: str, is_loaded: bool) -> str:
-        return _elsewhere(url, is_loaded) or _broken(site, pages, below, name, url)
+        return _elsewhere(url, is_loaded) or _broken(site, page_of, below, name, url)
 
-    for path, page in pages.items():
-        name = path.relative_to(site).as_posix()
+    for path in page_files(site) if only is None else only:
+        page, name = page_of(path), path.relative_to(site).as_posix()
         for url in dict.fromkeys([*page.links, *page.loaded]):
             if published and url in page.links and url.startswith(published):
                 reason = "leads to the published site, also from a copy of it"
             else:
                 reason = wrong(name, url, url in page.loaded)
             lines += [f"{name}: {url} {reason}"] * bool(reason)
-    for sheet in sorted(site.rglob("*.css")):
+    for sheet in sorted(site.rglob("*.css")) if only is None else ():
         name = sheet.relative_to(site).as_posix()
         text = sheet.read_text(encoding="utf-8", errors="replace")
         for url in dict.fromkeys(re.findall(r"url\(\s*[\"']?([^)\"']+)", text)):
@@ -101,7 +115,7 @@ def _elsewhere(url: str, is_loaded: bool) -> str:
     return "is loaded from another site" if parts.netloc and is_loaded else ""
 
 
-def _broken(site: Path, pages: Mapping[Path, Page], below: str, name: str, url: str) -> str:
+def _broken(site: Path, page_of: Callable[[Path], Page], below: str, name: str, url: str) -> str:
     """Return why an address in a file of the site leads nowhere in it; empty if it does not."""
     parts = urlsplit(url)
     if parts.scheme or parts.netloc:
@@ -118,6 +132,8 @@ def _broken(site: Path, pages: Mapping[Path, Page], below: str, name: str, url: 
         return "does not exist"
     anchor = unquote(parts.fragment)
     # An empty fragment is the top of the page; browsers also know "top".
-    if anchor and anchor != "top" and target in pages and anchor not in pages[target].anchors:
+    if not anchor or anchor == "top" or target.suffix != ".html":
+        return ""
+    if anchor not in page_of(target).anchors:
         return "has no such anchor"
     return ""

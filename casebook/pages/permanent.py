@@ -8,6 +8,7 @@ says where to: `notebooks/04_old.html -> notebooks/04_new.html#claim-it`.
 
 import re
 import sys
+from collections.abc import Collection
 from html import escape
 from os.path import relpath
 from pathlib import Path
@@ -39,17 +40,19 @@ def listed(root: Path) -> dict[str, str]:
     return {old.strip(): new.strip() for old, _, new in pairs}
 
 
-def lead_on(root: Path, site: Path) -> None:
+def lead_on(root: Path, site: Path, only: Collection[str] | None = None) -> None:
     """Have what has moved lead to where it is now.
 
     A page that is gone goes there by itself, and so does what was on it. What is gone from a page
     that is still there has a line with a link at that page's end, which shows itself to those who
     come by its address.
+
+    only: the addresses of pages that are looked at; None: all.
     """
     for old, new in listed(root).items():
         page, _, anchor = old.partition("#")
         file = site / page
-        if not new:
+        if not new or (only is not None and page not in only):
             continue
         to = escape(relpath(new, Path(page).parent))
         if not file.exists():

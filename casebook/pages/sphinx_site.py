@@ -188,24 +188,19 @@ def name_entries(_app: Sphinx, env: Any) -> None:
 
 
 def offer_script(app: Sphinx, page: str, _template: str, context: dict, _doctree: Any) -> None:
-    """Offer each chapter as a script too, beside the notebook."""
-    if not app.env.doc2path(page).endswith(".ipynb"):
+    """Write each chapter as a script too, and offer it beside the notebook."""
+    path = Path(app.env.doc2path(page))
+    if path.suffix != ".ipynb":
         return
+    file = Path(app.outdir, "_sources", f"{page}.py")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(chapter_scripts.script_of(read(path), path), encoding="utf-8")
     groups = (
         button for button in context["header_buttons"] if button["label"] == "download-buttons"
     )
     address = context["pathto"](f"_sources/{page}.py", 1)
     for group in groups:
         group["buttons"].insert(1, SCRIPT_BUTTON | {"url": address})
-
-
-def write_scripts(app: Sphinx, exception: Exception | None) -> None:
-    """Write the scripts that are offered."""
-    for page in app.env.found_docs if exception is None else ():
-        path = Path(app.env.doc2path(page))
-        if path.suffix == ".ipynb":
-            file = Path(app.outdir, "_sources", f"{page}.py")
-            file.write_text(chapter_scripts.script_of(read(path), path), encoding="utf-8")
 
 
 def draw_card(app: Sphinx, exception: Exception | None) -> None:
@@ -227,7 +222,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-resolved", put_diagrams_in)
     app.connect("doctree-resolved", say_origin)
     app.connect("html-page-context", offer_script, priority=900)  # when the theme has its buttons
-    app.connect("build-finished", write_scripts)
     app.connect("build-finished", draw_card)
     folding.setup(app)
     resting.setup(app)

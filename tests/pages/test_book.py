@@ -1,5 +1,6 @@
 """The pipeline from notebooks to pages, on a book of two chapters, with the real tools."""
 
+import contextlib
 import json
 import os
 import re
@@ -29,6 +30,7 @@ from casebook.pages import (
     origin_notes,
     records,
     rendering,
+    site,
     staleness,
     upstream_page,
 )
@@ -151,22 +153,31 @@ def test_a_build_after_which_nothing_changed_only_says_its_end_again(
         assert build(root) == scratch.html / "index.html"
     again = capfd.readouterr().err
     assert said.endswith(again) and "the book is ready" in again
-    for changed in (root / "book" / "preface.md", root / "_toc.yml", scratch.executed / "one.ipynb",
-                    root / "data" / "unit.txt", runs / "x.json", scratch.html / "index.html",
-                    scratch.build / "site.stamp"):  # fmt: skip
-        changed.rename(tmp_path / "away")
-        assert last_build.summary(scratch, everything=False) is None, changed
-        (tmp_path / "away").rename(changed)
-        assert last_build.summary(scratch, everything=False) == again.strip(), changed
-    for made_again in (scratch.executed / "one.ipynb", runs / "x.json"):
-        last_build.keep(scratch, everything=False, summary="the end")
-        assert last_build.summary(scratch, everything=False) == "the end"
-        made_again.write_bytes(made_again.read_bytes() + b" ")
-        assert last_build.summary(scratch, everything=False) is None
-    last_build.keep(scratch, everything=False, summary="the end")
-    assert last_build.summary(scratch, everything=True) is None
+    former = last_build.read(scratch)
+    assert former and former.summary == again.strip()
+
+    def changed_pages(everything: bool = False) -> list[str] | None:
+        return last_build.stamp(scratch, everything).changed_pages(former.stamp)
+
+    for file in (root / "book" / "glossary.md", root / "_config.yml",
+                 scratch.executed / "one.ipynb",
+                 root / "data" / "unit.txt", runs / "x.json", scratch.html / "index.html",
+                 scratch.build / "site.stamp"):  # fmt: skip
+        file.rename(tmp_path / "away")
+        with contextlib.suppress(BookFailed):  # a page without its file
+            assert changed_pages() is None, file
+        (tmp_path / "away").rename(file)
+        assert changed_pages() == [], file
+    for file in (scratch.executed / "one.ipynb", runs / "x.json"):
+        text = file.read_bytes()
+        file.write_bytes(text + b" ")
+        assert changed_pages() is None, file
+        last_build.keep(scratch, former.stamp, "the end")
+        former = last_build.read(scratch)
+        assert former and former.summary == "the end" and changed_pages() == []
+    assert changed_pages(everything=True) is None
     monkeypatch.setattr(environments, "find_interpreter", lambda version: None)
-    assert last_build.summary(scratch, everything=False) is None
+    assert changed_pages() is None
 
 
 def test_a_build_that_left_something_to_do_is_not_kept(scratch: Book) -> None:
@@ -238,7 +249,7 @@ def html_of(book: Book) -> dict[str, str]:
 
 
 def test_a_sentence_writes_its_page_alone_and_the_site_is_as_if_all_were_written(
-    scratch: Book, monkeypatch: pytest.MonkeyPatch
+    scratch: Book, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (scratch.root / "book" / "permanent.txt").write_text(
         "notebooks/one.html#claim-old -> notebooks/two.html\n"
@@ -246,25 +257,46 @@ def test_a_sentence_writes_its_page_alone_and_the_site_is_as_if_all_were_written
     write(scratch.root, "two", "print('second')", prose="It was one sentence.")
     build(scratch.root)
     written: list[list[str] | None] = []
-    run = rendering._run_jupyter_book
+    write_site = site.write
 
-    def noted(*arguments) -> list[str]:
-        written.append(arguments[-1])
-        return run(*arguments)
+    def noted(*arguments, **options) -> list[str]:
+        written.append(options.get("only"))
+        return write_site(*arguments, **options)
 
-    monkeypatch.setattr(rendering, "_run_jupyter_book", noted)
+    monkeypatch.setattr(site, "write", noted)
+    summary = capfd.readouterr().err.splitlines()[-3:]
     path = write(scratch.root, "two", "print('second')", prose="It is another sentence.")
     os.utime(path, (0, 0))  # the clock of another machine: its file is older than what was read
     build(scratch.root)
-    assert written == [["notebooks/two"]]
+    said = capfd.readouterr().err.splitlines()
+    assert said == ["writing again: notebooks/two", *summary[-len(said) + 1 :]]
     assert "It is another sentence." in page(scratch, "two")
     assert page(scratch, "one").count("What was here has moved.") == 1
     assert page(scratch, "one").count('role="navigation" aria-label="Book"') == 1
+    build(scratch.root)
+    assert written == [["notebooks/two"]]  # and then nothing is left to do
     quick = html_of(scratch)
-    (scratch.build / "site.stamp").unlink()
+    last_build.forget(scratch)
     build(scratch.root)
     assert written[1:] == [None]
     assert html_of(scratch) == quick
+
+
+def test_what_is_wrong_with_a_sentence_is_said_until_it_is_mended(
+    scratch: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(scratch.root)
+    write(scratch.root, "two", prose="It is another sentence.")
+    write_site = site.write
+    with monkeypatch.context() as patched:
+        patched.setattr(site, "write", lambda *args, **rest: [*write_site(*args, **rest), "Wrong."])
+        for _ in range(2):
+            with pytest.raises(BookFailed, match=r"Wrong\.\nThe pages are there"):
+                build(scratch.root)
+            assert "It is another sentence." in page(scratch, "two")
+            assert last_build.read(scratch) is None
+    build(scratch.root)
+    assert last_build.read(scratch) is not None
 
 
 def test_executes_only_the_notebook_that_changed_with_the_python_of_the_build(
@@ -611,7 +643,7 @@ def test_code_is_folded_by_its_kind_and_the_checks_in_one(scratch: Book) -> None
 
 def test_a_theme_that_changed_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text('<div id="pst-primary-sidebar"></div>')
-    [problem] = accessibility.amend(tmp_path)
+    [problem] = accessibility.amend(links.page_files(tmp_path))
     assert re.search(r"no page has .*search-button.*theme-switch", problem)
 
 

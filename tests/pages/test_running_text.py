@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from casebook.pages import rendering
+from casebook.pages import last_build
+from casebook.pages.contents import Book
+from casebook.pages.last_build import Stamp
 from casebook.pages.running_text import rest
 
 PAGE = """# A title
@@ -79,16 +81,27 @@ def test_a_longer_fence_ends_with_as_long_a_one() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["", "0123abcd", "12", "[]", '{"rest": "x"}', None])
-def test_a_stamp_of_another_kind_is_none(tmp_path: Path, text: str | None) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "0123abcd", "[]", '{"rest": "x"}', '{"stamp": "x", "summary": ""}',
+        '{"stamp": {"rest": "x"}, "summary": ""}',
+        '{"stamp": {"rest": "", "pages": {}, "made": ""}}',
+        None,
+    ],
+)  # fmt: skip
+def test_a_record_of_another_kind_is_none(tmp_path: Path, text: str | None) -> None:
+    book = Book(tmp_path)
+    book.build.mkdir()
     if text is not None:
-        (tmp_path / "site.stamp").write_text(text)
-    assert rendering._Stamp.read(tmp_path / "site.stamp") is None
+        (book.build / "last_build.json").write_text(text)
+    assert last_build.read(book) is None
 
 
-def test_a_page_has_changed_alone_only_if_the_rest_and_the_pages_are_the_same() -> None:
-    written = rendering._Stamp("rest", {"one": "a", "two": "b"})
-    assert rendering._Stamp("rest", {"one": "a", "two": "c"}).changed_pages(written) == ["two"]
-    assert rendering._Stamp("other", {"one": "a", "two": "c"}).changed_pages(written) is None
-    assert rendering._Stamp("rest", {"two": "b", "one": "a"}).changed_pages(written) is None
-    assert rendering._Stamp("rest", {"one": "a"}).changed_pages(None) is None
+def test_a_page_has_changed_alone_only_if_all_else_is_the_same() -> None:
+    former = Stamp("rest", {"one": "a", "two": "b"}, "made")
+    assert Stamp("rest", {"one": "a", "two": "b"}, "made").changed_pages(former) == []
+    assert Stamp("rest", {"one": "a", "two": "c"}, "made").changed_pages(former) == ["two"]
+    assert Stamp("other", {"one": "a", "two": "c"}, "made").changed_pages(former) is None
+    assert Stamp("rest", {"one": "a", "two": "c"}, "other").changed_pages(former) is None
+    assert Stamp("rest", {"two": "b", "one": "a"}, "made").changed_pages(former) is None
