@@ -5722,10 +5722,17 @@ def keep_one(row):
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         line += "" if row["client"] else settings_after(row["at"][0][0])
-        return line + "  # once, before the work begins", sentence
+        return when_made(line, "once, before the work begins"), sentence
     if not both and line.endswith("Client()"):
         line = line[:-1] + verify_of(row) + ")"
     return line, sentence
+
+
+def when_made(line, moment):
+    """Return a line with a comment: when it is run. A client certificate is one context's alone."""
+    if re.search(r"\bload_cert_chain\(|\bcert=", line):
+        moment = "once for each client certificate"
+    return "%s  # %s" % (line, moment)
 
 
 def verify_of(row):
@@ -5775,7 +5782,8 @@ def line_for_all(line, row, shares):
         return client.shared_context
     call = own_call(row) if row["client"] is None else None
     if call:
-        return "context = %s%s  # once, for all clients" % (call, settings_after(row["at"][0][0]))
+        line = "context = %s%s" % (call, settings_after(row["at"][0][0]))
+        return when_made(line, "once, for all clients")
     return with_trust(line, row)
 
 
