@@ -48,7 +48,10 @@ def test_what_is_set_on_a_context_goes_with_it(separator, tmp_path):
     row = row_of(None, None, place)
     line, _ = advice.keep_one(row)
     assert line.startswith("context = ssl.create_default_context()" + settings + "  # once")
-    assert settings in advice.line_for_all("context", row, shares=True)
+    for_all = advice.line_for_all("context", row, shares=True)
+    assert settings in for_all
+    for each in (line, for_all):  # whoever shares the context shows the certificate
+        assert each.endswith("  # once for each client certificate")
 
 
 def row_of(client, through, place):

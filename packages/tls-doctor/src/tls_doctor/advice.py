@@ -98,11 +98,13 @@ ADVICE = {
         "%(clients)s waited, %(places)s, and no greenlet ran meanwhile: %(why)s."),
     "not-together": (1, 3, "%(remove)s", "", "",
         "truststore's injection and %(loop)s do not go together, in either order: one's sockets "
-        "are given to the other's contexts. On Linux, ssl.create_default_context() trusts what the "
-        "system trusts without it."),
+        "are given to the other's contexts. On Linux, ssl.create_default_context() as a rule "
+        "trusts what the system trusts, without it."),
     "untrusted": (2, 13, "", "%(line)s", "",
-        "No authority that %(client)s trusts here%(trust)s has signed the certificates of these "
-        "servers. Trust the one that has: give the file of its certificate.%(before)s"),
+        "Nothing leads from the certificates of these servers to an authority that %(client)s "
+        "trusts here%(trust)s. Trust the one that has signed them: give the file of its "
+        "certificate.%(before)s (Or a server leaves out a certificate in between: that has to be "
+        "put right there.)"),
     "connection-close": (2, 14, '"Connection": "close"  # of the headers', "", "",
         "%(client)s sends Connection: close%(where)s, and each reply to it ends its connection: "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
@@ -117,26 +119,26 @@ ADVICE = {
         "or session that is kept would need few, if its limits keep connections and its headers do "
         "not say Connection: close. (Unless the server ends them.)"),
     "one-connection": (3, 20, "", "%(line)s", "",
-        "%(client)s made %(connections)d connections to %(host)s, which speaks HTTP/2: one would "
-        "do for all that is asked at once."),
+        "%(client)s made %(connections)d connections to %(host)s, which speaks HTTP/2: one can "
+        "carry as many requests at once as the server allows."),
     "lock": (4, 11, "%(remove)s", "%(line)s", "",
         "%(wanted)d handshakes were wanted at once, and never two were under way: a lock is held "
         "through each handshake (the context's sockets are those of %(by)s), so they waited "
         "%(behind_s).2f s for each other.%(whose)s"),
     "loop-loads": (4, 16, "", "%(line)s", "",
         "%(loads)s of certificates happened in the thread of the running event loop%(where)s: "
-        "for %(ms).0f ms of CPU nothing else could run. Make one client or one context before the "
-        "work begins, and hand it to all."),
+        "for %(ms).0f ms of CPU nothing else could run. Make one client before the work begins, or "
+        "one context, and hand it to all clients that show no certificate of their own."),
     "share-contexts": (4, 16, "", "%(line)s", "",
         "%(alive)d contexts with the same certificates were alive at once, made by %(client)s"
         "%(where)s. While they were loaded, memory grew by %(mib).0f MiB. One context serves all "
-        "clients."),
+        "clients that show no certificate of their own."),
     "keep-one": (2, 10, "", "%(line)s", "", "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
     "loads-late": (2, 13, "%(remove)s", "%(line)s", "",
         "%(client)s loaded %(loads)s%(where)s. A context of truststore%(instead)s loads the "
         "system's certificates once more in each handshake, whoever shares it. On Linux, one that "
-        "ssl.create_default_context() makes%(once)s trusts what the system trusts, too, and loads "
-        "once."),
+        "ssl.create_default_context() makes%(once)s as a rule trusts what the system trusts, too, "
+        "and loads once."),
     "larger-pool": (2, 10, "", "%(line)s", "",
         "%(client)s loaded %(loads)s%(where)s. %(sentence)s"),
     "another-openssl": (2, 13, "", "", "a Python with another OpenSSL",
@@ -149,8 +151,9 @@ ADVICE = {
         "In a trial, %(clients)s loaded the certificates anew for each connection. What that costs "
         "your program, if anything, is told by a run: doctor.py run -- %(program)s"),
     "http2": (3, 20, "", "", "httpx[http2] or niquests",
-        "%(url)s offers HTTP/2, and %(client)s speaks %(version)s. At a distance, many requests at "
-        "once over one connection pay; next door, with Python's h2, they cost more."),
+        "%(url)s offers HTTP/2, and %(client)s speaks %(version)s. At a distance, many small "
+        "requests at once over one connection pay; next door, with Python's h2 at both ends, they "
+        "cost more."),
 }  # fmt: skip
 _WANTING = {
     "full": "%(wanted)d connections to one host were in use at once, and its pool keeps %(size)d: "
@@ -572,10 +575,17 @@ def keep_one(row):
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         line += "" if row["client"] else settings_after(row["at"][0][0])
-        return line + "  # once, before the work begins", sentence
+        return when_made(line, "once, before the work begins"), sentence
     if not both and line.endswith("Client()"):
         line = line[:-1] + verify_of(row) + ")"
     return line, sentence
+
+
+def when_made(line, moment):
+    """Return a line with a comment: when it is run. A client certificate is one context's alone."""
+    if re.search(r"\bload_cert_chain\(|\bcert=", line):
+        moment = "once for each client certificate"
+    return "%s  # %s" % (line, moment)
 
 
 def verify_of(row):
@@ -625,7 +635,8 @@ def line_for_all(line, row, shares):
         return client.shared_context
     call = own_call(row) if row["client"] is None else None
     if call:
-        return "context = %s%s  # once, for all clients" % (call, settings_after(row["at"][0][0]))
+        line = "context = %s%s" % (call, settings_after(row["at"][0][0]))
+        return when_made(line, "once, for all clients")
     return with_trust(line, row)
 
 

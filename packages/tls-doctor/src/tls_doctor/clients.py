@@ -184,7 +184,10 @@ def own_adapters():
 
 
 #: Of clients that await, too.
-KEPT_CLIENT = "Each new client loads anew; one that is kept loads once, whatever it connects to."
+KEPT_CLIENT = (
+    "Each new client loads anew; one that is kept loads when it is made, and not again, whatever "
+    "it connects to."
+)
 URLOPEN = "urllib2" if PY2 else "urllib.request"
 STANDARD = Client("the standard library", module=HTTP_CLIENT, kind=HttpClient)
 #: eventlet's urlopen goes through it, with nothing patched.
@@ -193,7 +196,8 @@ EVENTLETS = Client(
 )  # fmt: skip
 #: What is said of contexts that a program makes itself, and of clients that are not known.
 KEEP_CONTEXT = ("context = ssl.create_default_context()",
-    "Make one context, and give it to every connection.")  # fmt: skip
+    "Make one context, and give it to every connection that shows the same client certificate, or "
+    "none.")  # fmt: skip
 
 # ------------------------------------------------------------------------------- a record each
 
@@ -234,8 +238,8 @@ register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
     reuses=True,
     constructor="httpx.Client", keyword="verify",
     keep=("client = httpx.Client()",
-        "httpx.get, and each new client, loads anew; a client that is kept loads once, whatever it "
-        "connects to."),
+        "httpx.get, and each new client, loads anew; a client that is kept loads when it is made, "
+        "and not again, whatever it connects to."),
     makers="Client AsyncClient", multiplexed="client = httpx.Client(http2=True)  # one for all",
     trial=clients_of("httpx"), awaiting_trial=awaiting_clients_of("httpx"),
     applied={"httpx._config": one_context_of_httpx},

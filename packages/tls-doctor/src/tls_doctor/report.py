@@ -135,8 +135,8 @@ def text_of(report, colour):
 
 NO_LOOP = (
     "There is neither gevent nor eventlet in this process: a blocking read stops its own thread "
-    "only. (Under asyncio every client without await blocks the loop, by design.) What can apply "
-    "are the loads, below."
+    "only. (Under asyncio a client without await that is called on the loop blocks it.) What can "
+    "apply are the loads, below."
 )
 TRIAL = (
     "%(requests)d requests of %(delay_s).1f s in %(wall_s).2f s (effective concurrency "
