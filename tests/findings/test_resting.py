@@ -244,9 +244,9 @@ def test_what_a_page_rests_on_is_found_where_its_links_lead(path: Path) -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_each_line_of_what_we_learned_rests_on_a_finding(path: Path) -> None:
     learned = re.findall(r"^## What we learned\n(.*?)(?=^## |\Z)", prose_of(path), re.M | re.S)
-    bullets = re.findall(r"^- .*(?:\n(?!- |\n).*)*", "".join(learned), re.M)
-    assert bullets or path.stem[0] == "a"
-    assert [each for each in bullets if not rests_of(path, each)] == []
+    items = re.findall(r"^(?:-|\d\.) .*(?:\n(?!- |\d\. |\n).*)*", "".join(learned), re.M)
+    assert items or path.stem[0] == "a"
+    assert [item for item in items if not rests_of(path, item)] == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
