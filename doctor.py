@@ -2446,6 +2446,8 @@ EVENTS = {
         "the program's own code, made it"),
     "load": ("c who ms kib alive loop waiting trust by t since", "certificates were loaded; kib: "
         "the memory before and after; alive: contexts with these certificates; trust: which"),
+    "identity": ("c identity alive", "a context was given a client certificate; identity: its "
+        "digest; alive: contexts with the same certificates that show it, too"),
     "truststore": ("where", "truststore was injected"),
     "injection": ("where", "pyOpenSSL was injected into urllib3"),
     # Handshakes and connections.
@@ -2533,6 +2535,19 @@ class LoopLoads(Record):
     __slots__ = Record.names_of(FIELDS)
 
 
+class Load(Record):
+    """A load of certificates, which is counted anew if its context gets a client certificate."""
+
+    FIELDS = (
+        ("row", nothing, "the row that it is counted in"),
+        ("key", nothing, "(process, client, certificates, client certificate)"),
+        ("is_spare", bool, "it was not needed"),
+        ("ms", int, "milliseconds of CPU"),
+        ("loop", bool, "it was in the thread of a running loop"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+
 class ClientRow(Record):
     """What one client did for one library that called it, or for the program."""
 
@@ -2551,7 +2566,12 @@ class ClientRow(Record):
         ("requests", nothing, "requests; None: nobody tells"),
         ("exchanges", int, "of something sent and an answer, at least"),
         ("kept", bool, "its connections are kept, for several requests or beside each other"),
-        ("alive", int, "contexts with the same certificates at once, in one process"),
+        (
+            "alive",
+            int,
+            "contexts with the same certificates at once, in one process; with a client "
+            "certificate, those that show the same one",
+        ),
         ("at", list, "[line of the program that loaded, times]"),
         ("trusts", list, "[certificates that were loaded, times]"),
         ("by", list, "[module of its contexts' class, times]"),
@@ -2584,7 +2604,11 @@ class Counts(Record):
         ("compiled_ms", int, "in which Python compiled modules: it does that once"),
         ("contexts", int, "that were made"),
         ("loads", int, "loads of certificates"),
-        ("needed", int, "one load for each client, process and set of certificates"),
+        (
+            "needed",
+            int,
+            "one load for each client, process, set of certificates and client certificate",
+        ),
         ("load_ms", int, "milliseconds of CPU of all loads"),
         ("spare_ms", int, "of those that were not needed"),
         ("share", int, "of these in the CPU, in percent"),
@@ -2647,7 +2671,8 @@ class Tally(object):
         self.cpu_ms, self.started_ms, self.compiled_ms, self.trial_ms = {}, {}, {}, 0
         self.programs, self.under_way, self.open = set(), {}, {}
         self.memory_spans, self.streaks = {}, {}
-        self.known_loads = set()  # (process, client, certificates)
+        self.known_loads = set()  # (process, client, certificates, client certificate)
+        self.identities, self.loads = {}, {}  # by (process, context): client certificate, `Load`s
         # By (process, connection).
         self.waits, self.begun, self.row_of_connection = {}, {}, {}
         self.shaking = {}  # (process, row): its handshakes under way
@@ -2714,7 +2739,8 @@ class Tally(object):
         """Count a load of certificates."""
         context, pid = context_of(event), event["pid"]
         self.makers[context] = self.first_makers[event["c"]] = event["who"]
-        row, key = self.row_of(event["who"]), (pid, event["who"]["client"], event["trust"])
+        row, identity = self.row_of(event["who"]), self.identities.get(context)
+        key = pid, event["who"]["client"], event["trust"], identity
         is_spare = key in self.known_loads
         for tally in (row, self.total):
             tally.loads += 1
@@ -2728,10 +2754,33 @@ class Tally(object):
             self.count_loop_load(event, is_spare)
             row.spare_on_loop += is_spare
         self.known_loads.add(key)
+        load = Load(row=row, key=key, is_spare=is_spare, ms=event["ms"], loop=event["loop"])
+        self.loads.setdefault(context, []).append(load)
         row.awaits += bool(event["who"].get("awaits"))
         note_place(row.at, event["who"]["at"])
         note_place(row.trusts, event["trust"])
         note_place(row.by, event["by"])
+
+    def on_identity(self, event):
+        """Count the loads of a context anew: no other can show its client certificate."""
+        context = context_of(event)
+        self.identities[context] = event["identity"]
+        for load in self.loads.get(context, ()):
+            key = load.key[:-1] + (event["identity"],)
+            if key == load.key:
+                continue
+            if not load.is_spare:  # whoever shows another certificate, or none, still needs one
+                self.known_loads.discard(load.key)
+            change = int(key in self.known_loads) - int(load.is_spare)
+            for tally in (load.row, self.total):
+                tally.alive = max(tally.alive, event["alive"])
+                tally.needed -= change
+                tally.spare_ms += change * load.ms
+            if load.loop:
+                self.total.on_loop.spare += change
+                load.row.spare_on_loop += change
+            self.known_loads.add(key)
+            load.key, load.is_spare = key, load.is_spare + change == 1
 
     def count_loop_load(self, event, is_spare):
         """Count a load under a running loop."""
@@ -2943,7 +2992,8 @@ class Tally(object):
 
     HANDLERS = {
         "start": on_start, "trial": on_trial, "collected": on_collected, "context": on_context,
-        "load": on_load, "truststore": on_truststore, "injection": on_injection,
+        "load": on_load, "identity": on_identity, "truststore": on_truststore,
+        "injection": on_injection,
         "begin": on_begin, "end": on_end, "failed": on_failed, "unreached": on_unreached,
         "reached": on_reached, "exchange": on_exchange, "request": on_request,
         "closing": on_closing, "session": on_session, "pool": on_pool, "botocore": on_botocore,
@@ -4187,6 +4237,7 @@ class Probes(object):
         self.give, self.numbers, self.count = note, {}, itertools.count(1)
         self.under_way, self.busy, self.active = {}, set(), True
         self.undo, self.held, self.kinds = [], {}, set()
+        self.identities = {}  # number of a context: the digest of its client certificate
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
         self.begun_last, self.closes = {}, {}  # by thread; by connection
@@ -4281,6 +4332,38 @@ class Probes(object):
         """
         for name in ("load_verify_locations", "set_default_verify_paths"):
             self.replace(kind, name, self.loading(name, getattr(kind, name)))
+        for name in ("load_cert_chain", "use_certificate_chain_file", "use_certificate_file"):
+            if hasattr(kind, name):
+                self.replace(kind, name, self.identifying(getattr(kind, name)))
+
+    def identifying(self, function):
+        """Return a function that gives a context a client certificate, and notes which."""
+        probes = self
+
+        def identify(context, *args, **kwargs):
+            result = function(context, *args, **kwargs)
+            if probes.active:
+                probes.identified(context, args[0] if args else kwargs.get("certfile"))
+            return result
+
+        return named(identify, function)
+
+    def identified(self, context, path):
+        """Note a client certificate, by what is in its file: many write it anew for each client."""
+        try:
+            import hashlib
+
+            with open(path, "rb") as file:
+                identity = hashlib.sha256(file.read()).hexdigest()[:16]
+        except Exception:
+            return
+        number = self.number(context)
+        self.identities[number] = identity
+        alive = 0
+        for (trust, former), references in list(self.held.items()):
+            if former != identity and references.pop(number, None):
+                alive = max(alive, self.hold(context, trust))
+        self.note("identity", c=number, identity=identity, alive=alive)
 
     def loading(self, name, function):
         """Return a function that loads certificates, and notes it."""
@@ -4326,19 +4409,21 @@ class Probes(object):
     def hold(self, context, trust):
         """Return how many contexts with these certificates are in use now, with this one.
 
-        It is an upper bound while Python frees them by itself, and a lower one if it has to
-        be told to.
+        One that shows another client certificate is none of them. It is an upper bound while
+        Python frees them by itself, and a lower one if it has to be told to.
         """
-        references, number = self.held.setdefault(trust, {}), self.number(context)
+        number = self.number(context)
+        key = trust, self.identities.get(number)
+        references = self.held.setdefault(key, {})
         try:
             references[number] = weakref.ref(context, lambda _: references.pop(number, None))
         except TypeError:
             return len(references)
-        alive, look_at = self.collected.get(trust, (None, CONTEXTS_FROM))
+        alive, look_at = self.collected.get(key, (None, CONTEXTS_FROM))
         if len(references) >= look_at and gc.isenabled():
             alive = self.freed(references, alive)
             in_use = len(references) if alive is None else alive
-            self.collected[trust] = alive, max(CONTEXTS_FROM, in_use + max(5, in_use // 4))
+            self.collected[key] = alive, max(CONTEXTS_FROM, in_use + max(5, in_use // 4))
         return len(references) if alive is None else min(alive, len(references))
 
     def freed(self, references, alive_before):

@@ -510,6 +510,37 @@ def test_contexts_of_closed_clients_are_counted_once_they_are_freed(keep, verdic
     assert [each["id"] for each in report["advice"]].count("share-contexts") == (verdict != "few")
 
 
+TENANTS = """
+import ssl, trustme, urllib.request
+authority, clients = trustme.CA(), []
+for number in range(12):
+    if number == 0 or CERTIFICATES == "each":
+        issued = authority.issue_cert("%d.example" % number)
+    with issued.private_key_and_cert_chain_pem.tempfile() as path:  # written anew for each
+        context = ssl.create_default_context()
+        context.load_cert_chain(path)
+    clients.append(context)
+    urllib.request.urlopen(SITE, context=context).read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("certificates", "needed", "verdicts"),
+    [("each", 12, ("not repeated", "few")), ("one", 1, ("repeated", "one for each client"))],
+)
+def test_tenants_with_a_certificate_each_need_a_context_each(
+    certificates, needed, verdicts, site, tmp_path
+):
+    text = START + TENANTS.replace("CERTIFICATES", repr(certificates))
+    (tmp_path / "program.py").write_text(text)
+    report, _ = doctor(site, tmp_path, "--fail-on", "contexts,loads", "--", "program.py")
+    counts = report["counts"]
+    assert (counts["loads"], counts["needed"]) == (12, needed)
+    found = report["verdicts"]
+    assert (found["certificate loads"], found["contexts"]) == verdicts
+    assert report["exit_status"] == (certificates == "one")
+
+
 def test_a_program_that_collects_nothing_is_not_made_to(site, tmp_path):
     """Where it has said gc.disable(), what refers to itself is there to the end."""
     text = "import gc\ngc.disable()\n" + TWENTY.replace("KEEP", "pass").replace("COUNT", "False")

@@ -157,6 +157,34 @@ def test_one_load_for_each_client_process_and_set_of_certificates_is_needed():
     assert its_row(counts, "httpx")["needed"] == 1
 
 
+def test_who_shows_a_client_certificate_of_its_own_has_to_load_for_itself():
+    """Twelve tenants with a certificate each, and one with none; then thirty of one tenant."""
+    events = []
+    for number in range(1, 13):
+        events += [
+            load(number, ms=7),
+            event("identity", c=number, identity=f"tenant {number}", alive=1),
+        ]
+    counts = its_row(count_events([*events, load(13, ms=7)]))
+    assert (counts["loads"], counts["needed"], counts["spare_ms"]) == (13, 13, 0)
+    events = []
+    for number in range(1, 31):
+        events += [
+            load(number, ms=7, loop=True),
+            event("identity", c=number, identity="tenant", alive=number),
+        ]
+    counts = count_events(events)
+    assert (counts["loads"], counts["needed"], counts["spare_ms"]) == (30, 1, 203)
+    assert (counts["on_loop"]["spare"], counts["alive"]) == (29, 30)
+
+
+def test_a_client_certificate_may_come_first_and_another_process_shows_its_own():
+    first = [event("identity", c=1, identity="a", alive=0), load(1), load(2), load(3)]
+    other = [event("identity", c=2, identity="a", alive=0, pid=2), load(2, pid=2), load(3, pid=2)]
+    counts = its_row(count_events(first + other))
+    assert (counts["loads"], counts["needed"]) == (5, 4)
+
+
 def test_workers_that_load_once_each_are_healthy():
     events = []
     for pid in range(1, 9):

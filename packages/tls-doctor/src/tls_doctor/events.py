@@ -35,6 +35,8 @@ EVENTS = {
         "the program's own code, made it"),
     "load": ("c who ms kib alive loop waiting trust by t since", "certificates were loaded; kib: "
         "the memory before and after; alive: contexts with these certificates; trust: which"),
+    "identity": ("c identity alive", "a context was given a client certificate; identity: its "
+        "digest; alive: contexts with the same certificates that show it, too"),
     "truststore": ("where", "truststore was injected"),
     "injection": ("where", "pyOpenSSL was injected into urllib3"),
     # Handshakes and connections.

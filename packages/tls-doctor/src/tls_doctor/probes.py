@@ -63,6 +63,7 @@ class Probes(object):
         self.give, self.numbers, self.count = note, {}, itertools.count(1)
         self.under_way, self.busy, self.active = {}, set(), True
         self.undo, self.held, self.kinds = [], {}, set()
+        self.identities = {}  # number of a context: the digest of its client certificate
         self.connected, self.asked, self.open = {}, {}, {}
         self.turns, self.fetches, self.changes, self.talks = {}, 0, {}, {}
         self.begun_last, self.closes = {}, {}  # by thread; by connection
@@ -157,6 +158,38 @@ class Probes(object):
         """
         for name in ("load_verify_locations", "set_default_verify_paths"):
             self.replace(kind, name, self.loading(name, getattr(kind, name)))
+        for name in ("load_cert_chain", "use_certificate_chain_file", "use_certificate_file"):
+            if hasattr(kind, name):
+                self.replace(kind, name, self.identifying(getattr(kind, name)))
+
+    def identifying(self, function):
+        """Return a function that gives a context a client certificate, and notes which."""
+        probes = self
+
+        def identify(context, *args, **kwargs):
+            result = function(context, *args, **kwargs)
+            if probes.active:
+                probes.identified(context, args[0] if args else kwargs.get("certfile"))
+            return result
+
+        return named(identify, function)
+
+    def identified(self, context, path):
+        """Note a client certificate, by what is in its file: many write it anew for each client."""
+        try:
+            import hashlib
+
+            with open(path, "rb") as file:
+                identity = hashlib.sha256(file.read()).hexdigest()[:16]
+        except Exception:
+            return
+        number = self.number(context)
+        self.identities[number] = identity
+        alive = 0
+        for (trust, former), references in list(self.held.items()):
+            if former != identity and references.pop(number, None):
+                alive = max(alive, self.hold(context, trust))
+        self.note("identity", c=number, identity=identity, alive=alive)
 
     def loading(self, name, function):
         """Return a function that loads certificates, and notes it."""
@@ -202,19 +235,21 @@ class Probes(object):
     def hold(self, context, trust):
         """Return how many contexts with these certificates are in use now, with this one.
 
-        It is an upper bound while Python frees them by itself, and a lower one if it has to
-        be told to.
+        One that shows another client certificate is none of them. It is an upper bound while
+        Python frees them by itself, and a lower one if it has to be told to.
         """
-        references, number = self.held.setdefault(trust, {}), self.number(context)
+        number = self.number(context)
+        key = trust, self.identities.get(number)
+        references = self.held.setdefault(key, {})
         try:
             references[number] = weakref.ref(context, lambda _: references.pop(number, None))
         except TypeError:
             return len(references)
-        alive, look_at = self.collected.get(trust, (None, CONTEXTS_FROM))
+        alive, look_at = self.collected.get(key, (None, CONTEXTS_FROM))
         if len(references) >= look_at and gc.isenabled():
             alive = self.freed(references, alive)
             in_use = len(references) if alive is None else alive
-            self.collected[trust] = alive, max(CONTEXTS_FROM, in_use + max(5, in_use // 4))
+            self.collected[key] = alive, max(CONTEXTS_FROM, in_use + max(5, in_use // 4))
         return len(references) if alive is None else min(alive, len(references))
 
     def freed(self, references, alive_before):

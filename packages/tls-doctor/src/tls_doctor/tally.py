@@ -61,6 +61,19 @@ class LoopLoads(Record):
     __slots__ = Record.names_of(FIELDS)
 
 
+class Load(Record):
+    """A load of certificates, which is counted anew if its context gets a client certificate."""
+
+    FIELDS = (
+        ("row", nothing, "the row that it is counted in"),
+        ("key", nothing, "(process, client, certificates, client certificate)"),
+        ("is_spare", bool, "it was not needed"),
+        ("ms", int, "milliseconds of CPU"),
+        ("loop", bool, "it was in the thread of a running loop"),
+    )
+    __slots__ = Record.names_of(FIELDS)
+
+
 class ClientRow(Record):
     """What one client did for one library that called it, or for the program."""
 
@@ -79,7 +92,12 @@ class ClientRow(Record):
         ("requests", nothing, "requests; None: nobody tells"),
         ("exchanges", int, "of something sent and an answer, at least"),
         ("kept", bool, "its connections are kept, for several requests or beside each other"),
-        ("alive", int, "contexts with the same certificates at once, in one process"),
+        (
+            "alive",
+            int,
+            "contexts with the same certificates at once, in one process; with a client "
+            "certificate, those that show the same one",
+        ),
         ("at", list, "[line of the program that loaded, times]"),
         ("trusts", list, "[certificates that were loaded, times]"),
         ("by", list, "[module of its contexts' class, times]"),
@@ -112,7 +130,11 @@ class Counts(Record):
         ("compiled_ms", int, "in which Python compiled modules: it does that once"),
         ("contexts", int, "that were made"),
         ("loads", int, "loads of certificates"),
-        ("needed", int, "one load for each client, process and set of certificates"),
+        (
+            "needed",
+            int,
+            "one load for each client, process, set of certificates and client certificate",
+        ),
         ("load_ms", int, "milliseconds of CPU of all loads"),
         ("spare_ms", int, "of those that were not needed"),
         ("share", int, "of these in the CPU, in percent"),
@@ -175,7 +197,8 @@ class Tally(object):
         self.cpu_ms, self.started_ms, self.compiled_ms, self.trial_ms = {}, {}, {}, 0
         self.programs, self.under_way, self.open = set(), {}, {}
         self.memory_spans, self.streaks = {}, {}
-        self.known_loads = set()  # (process, client, certificates)
+        self.known_loads = set()  # (process, client, certificates, client certificate)
+        self.identities, self.loads = {}, {}  # by (process, context): client certificate, `Load`s
         # By (process, connection).
         self.waits, self.begun, self.row_of_connection = {}, {}, {}
         self.shaking = {}  # (process, row): its handshakes under way
@@ -242,7 +265,8 @@ class Tally(object):
         """Count a load of certificates."""
         context, pid = context_of(event), event["pid"]
         self.makers[context] = self.first_makers[event["c"]] = event["who"]
-        row, key = self.row_of(event["who"]), (pid, event["who"]["client"], event["trust"])
+        row, identity = self.row_of(event["who"]), self.identities.get(context)
+        key = pid, event["who"]["client"], event["trust"], identity
         is_spare = key in self.known_loads
         for tally in (row, self.total):
             tally.loads += 1
@@ -256,10 +280,33 @@ class Tally(object):
             self.count_loop_load(event, is_spare)
             row.spare_on_loop += is_spare
         self.known_loads.add(key)
+        load = Load(row=row, key=key, is_spare=is_spare, ms=event["ms"], loop=event["loop"])
+        self.loads.setdefault(context, []).append(load)
         row.awaits += bool(event["who"].get("awaits"))
         note_place(row.at, event["who"]["at"])
         note_place(row.trusts, event["trust"])
         note_place(row.by, event["by"])
+
+    def on_identity(self, event):
+        """Count the loads of a context anew: no other can show its client certificate."""
+        context = context_of(event)
+        self.identities[context] = event["identity"]
+        for load in self.loads.get(context, ()):
+            key = load.key[:-1] + (event["identity"],)
+            if key == load.key:
+                continue
+            if not load.is_spare:  # whoever shows another certificate, or none, still needs one
+                self.known_loads.discard(load.key)
+            change = int(key in self.known_loads) - int(load.is_spare)
+            for tally in (load.row, self.total):
+                tally.alive = max(tally.alive, event["alive"])
+                tally.needed -= change
+                tally.spare_ms += change * load.ms
+            if load.loop:
+                self.total.on_loop.spare += change
+                load.row.spare_on_loop += change
+            self.known_loads.add(key)
+            load.key, load.is_spare = key, load.is_spare + change == 1
 
     def count_loop_load(self, event, is_spare):
         """Count a load under a running loop."""
@@ -471,7 +518,8 @@ class Tally(object):
 
     HANDLERS = {
         "start": on_start, "trial": on_trial, "collected": on_collected, "context": on_context,
-        "load": on_load, "truststore": on_truststore, "injection": on_injection,
+        "load": on_load, "identity": on_identity, "truststore": on_truststore,
+        "injection": on_injection,
         "begin": on_begin, "end": on_end, "failed": on_failed, "unreached": on_unreached,
         "reached": on_reached, "exchange": on_exchange, "request": on_request,
         "closing": on_closing, "session": on_session, "pool": on_pool, "botocore": on_botocore,
