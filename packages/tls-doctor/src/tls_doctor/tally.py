@@ -194,15 +194,16 @@ class Tally(object):
         kind, pid = event["is"], event["pid"]
         cpu_before = self.cpu_ms.get(pid, 0)
         self.cpu_ms[pid] = max(event["cpu"], cpu_before)
-        compiled_before = self.compiled_ms.get(pid, 0)
-        self.compiled_ms[pid] = event["compiled"]
         if kind in ("process", "start"):
             # Until here it was Python that began, and the doctor. (A program that another has taken
             # the place of had this process before.)
             spent_ms = self.cpu_ms[pid] - cpu_before
             self.started_ms[pid] = self.started_ms.get(pid, 0) + spent_ms
+            self.compiled_ms[pid] = event["compiled"]
         else:
-            self.total.compiled_ms += max(0, self.compiled_ms[pid] - compiled_before)
+            compiled_before = self.compiled_ms.get(pid, 0)
+            self.compiled_ms[pid] = max(event["compiled"], compiled_before)
+            self.total.compiled_ms += self.compiled_ms[pid] - compiled_before
         if kind in self.HANDLERS:
             self.HANDLERS[kind](self, event)
 
