@@ -2467,7 +2467,7 @@ EVENTS = {
     "botocore": ("", "a client of botocore was made"),
     "full": ("c who size wanted", "a pool of urllib3's closed a connection for which it had no "
         "place; wanted: the most in use at once"),
-    "evicted": ("c who size wanted", "a PoolManager made a pool for a host again, having given up "
+    "evicted": ("who size wanted", "a PoolManager made a pool for a host again, having given up "
         "one with an open connection; wanted: its hosts"),
     # Event loops.
     "loop": ("name", "the library of a loop was imported"),
@@ -2691,15 +2691,16 @@ class Tally(object):
         kind, pid = event["is"], event["pid"]
         cpu_before = self.cpu_ms.get(pid, 0)
         self.cpu_ms[pid] = max(event["cpu"], cpu_before)
-        compiled_before = self.compiled_ms.get(pid, 0)
-        self.compiled_ms[pid] = event.get("compiled", 0)
         if kind in ("process", "start"):
             # Until here it was Python that began, and the doctor. (A program that another has taken
             # the place of had this process before.)
             spent_ms = self.cpu_ms[pid] - cpu_before
             self.started_ms[pid] = self.started_ms.get(pid, 0) + spent_ms
+            self.compiled_ms[pid] = event["compiled"]
         else:
-            self.total.compiled_ms += max(0, self.compiled_ms[pid] - compiled_before)
+            compiled_before = self.compiled_ms.get(pid, 0)
+            self.compiled_ms[pid] = max(event["compiled"], compiled_before)
+            self.total.compiled_ms += self.compiled_ms[pid] - compiled_before
         if kind in self.HANDLERS:
             self.HANDLERS[kind](self, event)
 
@@ -2826,11 +2827,11 @@ class Tally(object):
         row.http = row.http and event["http"]
         self.under_way[pid] = self.under_way.get(pid, 0) + 1
         self.total.peak = max(self.total.peak, self.under_way[pid])
-        self.open[pid] = max(self.open.get(pid, 0), event.get("open", 1))
-        row.open = max(row.open, event.get("open", 1))
+        self.open[pid] = max(self.open.get(pid, 0), event["open"])
+        row.open = max(row.open, event["open"])
         key = self.connector[connection] = pid, event["who"]["client"]
-        self.most_open[key] = max(self.most_open.get(key, 0), event.get("open", 1))
-        row.threads.add(event.get("thread"))
+        self.most_open[key] = max(self.most_open.get(key, 0), event["open"])
+        row.threads.add(event["thread"])
         of_row = self.shaking.setdefault((pid, id(row)), set())
         of_row.add(connection)
         row.peak = max(row.peak, len(of_row))
@@ -2854,7 +2855,7 @@ class Tally(object):
         self.under_way[event["pid"]] -= 1
         start, of_row = self.begun.pop(connection)
         of_row.discard(connection)
-        self.total.handshake_ms += event.get("ms", 0)
+        self.total.handshake_ms += event["ms"]
         self.total.handshake_s += event["t"] - start
         if event["ok"] and event.get("host"):
             key = self.connector[connection] + (event["host"],)
@@ -2923,7 +2924,7 @@ class Tally(object):
 
     def on_evicted(self, event):
         """Count a pool that a manager had to make again."""
-        row = self.row_of(self.makers.get(context_of(event)) or event["who"])
+        row = self.row_of(event["who"])
         row.evicted += 1
         self.count_size(row, event)
 
@@ -3078,7 +3079,7 @@ class Tally(object):
 
 def context_of(event):
     """Return (process, number of the context) of an event; its number may be None."""
-    return event["pid"], event.get("c")
+    return event["pid"], event["c"]
 
 
 def connection_of(event):

@@ -602,7 +602,7 @@ def test_the_cpu_is_the_programs_from_where_its_code_begins():
     # The second program has taken the place of the first in its process.
     other = [each | {"pid": 1} for each in events[:2] + events[2:4]]
     assert tls_doctor.tally.count_events(other)["cpu_ms"] == 7
-    other.insert(2, {"is": "context", "pid": 1, "cpu": 150, "c": 1, "default": False,
+    other.insert(2, {"is": "context", "pid": 1, "cpu": 150, "compiled": 5, "c": 1, "default": False,
                      "who": {"client": None, "through": None, "at": None}})  # fmt: skip
     assert tls_doctor.tally.count_events(other)["cpu_ms"] == 40 + 7
 
@@ -1491,10 +1491,11 @@ def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
         events = [(t, load | {"since": since, "t": t}) for since, t in loads]
         for thread, (since, begin, end) in enumerate(spans):
             begun = dict(h=thread, c=1, who=who, loop=False, since=since, t=begin)
-            begun |= {"thread": thread, "by": "x", "http": False}
+            begun |= {"thread": thread, "by": "x", "http": False, "open": 1}
             events.append((begin, {"is": "begin"} | begun))
-            events.append((end, {"is": "end", "h": thread, "ok": True, "t": end}))
-        events = [each | {"pid": pid, "cpu": 0} for _, each in sorted(events, key=lambda it: it[0])]
+            events.append((end, {"is": "end", "h": thread, "ok": True, "t": end, "ms": 1}))
+        common = {"pid": pid, "cpu": 0, "compiled": 0}
+        events = [each | common for _, each in sorted(events, key=lambda it: it[0])]
         return tls_doctor.verdicts.verdict_on_handshakes(tls_doctor.tally.count_events(events))
 
     assert verdict((0, 0, 1), (0, 1, 2), (0, 2, 3)) == "one at a time"

@@ -1,5 +1,6 @@
 """What a claim records, and how it is compared, on decisions and rows that are written down."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from casebook import words
 from casebook.errors import UsageError
 from casebook.findings import claims, published, side_by_side
 from casebook.findings.finding import Attempt, Finding, Rounds, outcome_of
+from casebook.findings.media import CLAIM
 from casebook.findings.sentences import Sentence
 from casebook.laboratory.decisions import (
     HOLDS,
@@ -207,6 +209,157 @@ def test_a_number_in_prose(value, rounded):
     assert claims.rounded(value) == rounded
 
 
+# ------------------------------------------------------------------------------- what a claim shows
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What claims show: of each the parts of its sentence, and its record with its kind."""
+    claimed = []
+
+    class Shown:
+        def __init__(self, **parts):
+            self.parts = parts
+
+        def show(self, kind, record):
+            claimed.append((self.parts, kind, record))
+
+    monkeypatch.setattr(claims, "Sentence", Shown)
+    return claimed
+
+
+RUNS = pd.DataFrame({
+    "source": ["live", "reference"], "stack": ["s0", "s1"], "key": ["k", None],
+    "wall_s": [3.0, 4.5], "cpu_s": [0.25, 0.5], "engine": ["asyncio", "threads"],
+})  # fmt: skip
+
+
+def test_a_claim_says_what_it_was_given_and_what_its_runs_have(shown):
+    claims.claim("a-lock", "It took {value:.1f} s.", np.float64(2.0), True, unit="s", runs=RUNS)
+    parts, kind, record = shown.pop()
+    of_runs = {
+        "n": 2, "spread": [3.0, 4.5], "source": "reference", "live": True, "stack": "s0, s1",
+        "keys": ["k"], "on": "engine asyncio, threads",
+    }  # fmt: skip
+    assert kind == CLAIM and record == {
+        "id": "a-lock", "statement": "It took 2.0 s.", "value": 2.0, "unit": "s",
+        "interval": None, "window": None, "decided": None, "correlation": None, "outcome": HOLDS,
+        "because": "", "attempts": [], "chapter": "", "holds": True, **of_runs,
+    }  # fmt: skip
+    assert parts == {
+        "kind": "claim", "id": "a-lock", "text": "It took 2.0 s.", "sign": "✓", "outcome": "holds",
+        "origin": "partly recorded", "details": "1 of 2 runs recorded on another machine",
+        "remark": "",
+    }  # fmt: skip
+    claims.claim("a-lock", "{value}", 2.0, True, runs=RUNS[1:])
+    parts, _, record = shown.pop()
+    assert (parts["origin"], record["live"]) == ("recorded", False)
+    assert parts["details"] == "1 of 1 runs recorded on another machine"
+
+
+def test_a_claim_may_name_its_stack_its_column_and_what_it_was_measured_on(shown):
+    claims.claim("a-lock", "{value}", 2, True, runs=RUNS, column="cpu_s", stack="own", on="Go 1.22")
+    _, _, record = shown.pop()
+    assert (record["stack"], record["spread"]) == ("own", [0.25, 0.5])
+    assert record["on"] == "Go 1.22; engine asyncio, threads"
+
+
+def test_a_claim_without_runs_is_measured_here(shown):
+    claims.claim("a-lock", "It is {value}, {value:.1f}.", 9.5712345, True)
+    parts, _, record = shown.pop()
+    assert record["statement"] == "It is 9.571, 9.6."  # rounded in prose, or as it says
+    assert (record["unit"], record["stack"], record["on"], record["n"]) == ("", "", "", 0)
+    assert (parts["origin"], parts["details"]) == ("live", "measured here")
+
+
+def test_what_cannot_be_measured_here_says_why_and_nothing_of_a_measurement(shown):
+    claims.claim("a-lock", "It is {value:.1f}, {value}.", None, not_here="it has no Python 2.7")
+    parts, _, record = shown.pop()
+    assert (record["outcome"], record["because"]) == (NOT_HERE, "it has no Python 2.7")
+    assert (record["value"], record["statement"]) == (None, "It is …, ….")
+    assert (parts["origin"], parts["details"]) == ("", "")
+    assert parts["remark"] == f"Not on {words.machine()}: it has no Python 2.7."
+    # What was measured elsewhere may be told all the same, and is plain Python.
+    claims.claim("a-lock", "It is {value}.", np.float64(1.5), not_here="it has no Python 2.7")
+    assert type(shown.pop()[2]["value"]) is float
+
+
+def test_what_is_undecided_shows_the_rounds_that_left_it_open(shown):
+    claims.claim("a-clock", "It is {value:.0f}.", decision(), also=[decision(UNDECIDED, 5.0, 0.75)])
+    parts, _, record = shown.pop()
+    rounds = {"value": 5.0, "n": 8, "interval": [4.0, 6.0], "window": "above 0.5"}
+    assert (record["decided"], record["correlation"]) == (rounds, 0.75)
+    found = "of what it rests on, one figure is 5, 4 to 6 in 8 rounds, asked: above 0.5"
+    assert parts["details"] == f"measured here; {found}"
+    assert parts["remark"].startswith(f"Undecided here: {found}. A quieter machine")
+    assert (parts["sign"], parts["outcome"]) == ("?", UNDECIDED)
+
+
+@pytest.mark.parametrize(
+    ("statement", "value", "low", "high", "window", "text"),
+    [
+        ("It is {value}.", 9.0, 8.1234, 12.0, Window(low=1), "It is 9.0 (8.12 to 12)."),
+        ("It is {value:.1f}.", 9.0, 8.1234, 12.0, Window(low=1), "It is 9.0 (8.1 to 12.0)."),
+        (
+            "It is {value}.",
+            1.5e-7,
+            1e-7,
+            2e-7,
+            Window(high=1e-6),
+            "It is 1.5e-07 (1e-07 to 2e-07).",
+        ),
+    ],
+)
+def test_the_interval_has_the_format_of_its_number(
+    statement, value, low, high, window, text, shown
+):
+    claims.claim("a-clock", statement, decision(HOLDS, value, low=low, high=high, window=window))
+    assert shown.pop()[2]["statement"] == text
+
+
+@pytest.mark.parametrize(
+    ("value", "because", "glued"),
+    [(2.0625, "", "2.0625"), ("serial", "", "'serial'"),
+     (None, "no Python", "'no Python'"), (None, "", "'not here'")],
+)  # fmt: skip
+def test_prose_quotes_the_value_or_why_there_is_none(value, because, glued, monkeypatch):
+    shown = []
+    finding = Finding("a-lock", "It is.", value=value, because=because)
+    monkeypatch.setattr(claims, "display", lambda *what, **how: shown.append((what, how)))
+    claims._glue(finding)
+    assert shown == []  # no notebook, no prose
+    monkeypatch.setattr(claims, "get_ipython", object)
+    claims._glue(finding)
+    prefix = "application/papermill.record/"
+    scrapbook = {"name": "a-lock", "mime_prefix": prefix}
+    assert shown == [
+        (({f"{prefix}text/plain": glued},), {"raw": True, "metadata": {"scrapbook": scrapbook}})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "runs", "said"),
+    [
+        ("It is {value:.1f} {x}.", RUNS, "claim a-lock: 'It is {value:.1f} {x}.' cannot take 2.0"),
+        ("{value}", RUNS.assign(wall_s=math.inf), "claim a-lock, wall_s: inf is not a value"),
+    ],
+)
+def test_a_claim_that_cannot_be_made_says_which_it_is(statement, runs, said, shown):
+    with pytest.raises(UsageError) as refused:
+        claims.claim("a-lock", statement, 2.0, True, runs=runs)
+    assert str(refused.value).startswith(said) and shown == []
+
+
+def test_a_record_is_read_as_it_was_written():
+    attempts = [Attempt(OTHERWISE, 0.3, [-0.7, 1.3], 8), Attempt(NOT_HERE, 2.0, None, 16)]
+    decided = Rounds(5.0, 8, [4.0, 6.0], "above 0.5")
+    finding = Finding("x", "It is.", outcome=NOT_HERE, attempts=attempts, decided=decided)
+    record = json.loads(json.dumps(finding.as_json()))
+    assert record["holds"] == "not here"
+    assert Finding.from_json(record) == finding
+    assert Finding.from_json({"id": "x", "statement": "It is."}) == Finding("x", "It is.")
+
+
 # ------------------------------------------------------------------------------ the ledger, clocks
 
 
@@ -299,6 +452,8 @@ NOT, NOTHING = published.NOT_REPRODUCED, published.NOT_MEASURED
         # Words, ranges and percents are compared as they are.
         (row("slow", unit=""), "serial", 1.0, None, 0, SAME),
         (row("slow", unit=""), "concurrent", 1.0, None, 0, NOT),
+        (row("10.0"), "serial", 1.0, None, 0, NOT),
+        (row("20-25"), 22.0, 1.0, None, 0, SAME),
         (row("20-25", unit="ms"), 31.25, 1.0, None, 0, SAME),
         (row("20-25", unit="ms"), 31.3, 1.0, None, 0, NOT),
         (row("20-25", unit="ms"), 15.0, 1.0, None, 0, SAME),

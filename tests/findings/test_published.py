@@ -55,6 +55,15 @@ def test_series_stand_beside_runs_in_a_chart():
         published.series("profile-stage2", "report-job")
 
 
+@pytest.mark.parametrize(("value", "n"), [("20-25", "10"), ("3.3", "3-10")])
+def test_a_series_needs_both_a_time_and_a_number_of_pages(value, n, monkeypatch):
+    row = published.load().iloc[:1].assign(value=value, n=n)
+    row = row.assign(number=pd.to_numeric(row["value"], errors="coerce"))
+    monkeypatch.setattr(published, "load", lambda: row)
+    with pytest.raises(UsageError, match="no wall times under talk"):
+        published.series("talk")
+
+
 def test_what_waited_longer_is_compared_in_its_own_delays(compared, monkeypatch):
     monkeypatch.setattr(published, "DELAY_S", 2.0)  # as if the sources had waited for 2 s
     assert published.series("talk-serial-3")["effective_concurrency"][0] == pytest.approx(6 / 3.3)

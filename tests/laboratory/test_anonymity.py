@@ -25,6 +25,7 @@ OWN = Own("/data/people/maria", ("/srv/book", "/scratch"), ("marias-laptop", "mm
         ("in /srv/book/casebook/x.py, line 3", "in x.py, line 3"),
         ("'/srv/book'", "'book'"),
         ("/scratch/a1/b2/", "b2"),
+        ("/scratch/BOX/", "BOX"),
         ("file:///data/people/maria/a.pem;", "file:a.pem;"),
         # The name of her home is a name of hers.
         ("in /data/people/maria", "in ~"),
@@ -83,6 +84,11 @@ def test_a_short_name_is_a_word_of_its_own_too_often() -> None:
     assert Own("/h", (), ("pip",)).leak('"pip"') == ""
     assert Own("/h", (), ("anna",)).leak('"anna"') == "anna"
     assert Own("/h", (), ()).leak('"anything"') == ""
+
+
+def test_of_two_names_that_begin_alike_the_whole_one_is_told() -> None:
+    for names in (("anna", "anna.example"), ("anna.example", "anna")):
+        assert Own("/h", (), names).leak('"at anna.example"') == "anna.example"
 
 
 def test_of_this_machine_all_that_names_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

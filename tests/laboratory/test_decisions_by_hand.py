@@ -1,7 +1,10 @@
 """Decisions on rows that are written down, each with its number worked out by hand."""
 
+import json
 import math
 import threading
+import time
+from contextvars import ContextVar
 
 import numpy as np
 import pandas as pd
@@ -9,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from casebook import spans
 from casebook.errors import NotInFile, UsageError
 from casebook.laboratory import decisions, rounds
 from casebook.laboratory.decisions import (
@@ -177,6 +181,7 @@ def test_a_decision_has_the_median_the_interval_and_the_rounds():
     found = decide([1, 8, 2, 7, 3, 6, 4, 5], Window(high=9))  # no round resembles the last
     assert (found.value, found.low, found.high, found.rounds) == (4.5, 1, 8, 8)
     assert (found.outcome, found.because, found.first, found.may_come) == (HOLDS, "", None, False)
+    assert found.window == Window(high=9)
     assert type(found.value) is float
 
 
@@ -196,7 +201,7 @@ def test_a_ratio_is_of_the_same_round():
 def test_a_round_that_one_side_lacks_does_not_count():
     both = pd.concat([rows([12.0, 10.0, 18.0], "a"), rows([4.0, 5.0], "b")])
     assert ratio("wall_s", "a", "b", above=1).decide(both).rounds == 2
-    with pytest.raises(UsageError, match="no round has all that this finding compares"):
+    with pytest.raises(UsageError, match=r"^no round has all that this finding compares$"):
         ratio("wall_s", "a", "b", above=1).decide(both.iloc[[0, 4]])
 
 
@@ -236,15 +241,26 @@ def test_what_another_machine_recorded_decides_alone_where_this_one_has_nothing(
         assert ratio("wall_s", "a", "b", above=0).decide(pd.concat(frame)).value == 0.5
     split = [half, theirs[theirs["stack"] == "b"].assign(instead="on B chip, 4 cores")]
     lost = ratio("wall_s", "a", "b", above=0).decide(pd.concat(split))
-    assert (lost.outcome, lost.rounds) == (NOT_HERE, 0) and math.isnan(lost.value)
-    assert "of what is compared, of a, b, was recorded" in lost.because
+    assert (lost.outcome, lost.rounds) == (NOT_HERE, 0)
+    assert all(map(math.isnan, (lost.value, lost.low, lost.high)))
+    assert lost.window == Window(low=0)
+    reason = (
+        "a part of what is compared, of {}, was recorded on another machine, and two machines are "
+        "never compared"
+    )
+    assert lost.because == reason.format("a, b")
+    by_way = pd.concat(split).rename(columns={"stack": "way"})
+    unnamed = ratio("wall_s", "a", "b", by="way", above=0).decide(by_way)
+    assert unnamed.because == reason.format("a part")
 
 
 def test_the_label_of_a_machine_ends_where_what_else_is_said_begins():
     frame = rows([1.0] * 4, source=["live", "reference", "reference", "reference"]).assign(
-        instead=["", "", "n = 10 instead of 7", "on A chip, 2 cores; n = 10 instead of 7"]
+        instead=[None, "", "n = 10 instead of 7", "on A chip, 2 cores; n = 10 instead of 7"]
     )
     assert decisions._machines(frame).tolist() == [None, "", "", "on A chip, 2 cores"]
+    # Where nothing is said of any run, as of those that a machine file answers for itself.
+    assert decisions._machines(frame.assign(instead=None)).tolist() == [None, "", "", ""]
 
 
 def test_two_attempts_decide_together_and_the_first_is_kept():
@@ -287,9 +303,15 @@ def test_we_look_after_8_16_and_32_rounds():
     frame = rounds.until_decided(measure, [straddling])
     assert calls == [range(1, 9), range(9, 17), range(17, 33)] and len(frame) == 32
     assert frame["repeat"].tolist() == list(range(1, 33)) and "attempt" not in frame
+    assert frame.index.is_unique
     measure, calls = taken((99, 1.0))
     rounds.until_decided(measure, [straddling], looks=(3, 5))
     assert calls == [range(1, 4), range(4, 6)]
+
+
+def test_where_no_rounds_are_to_be_had_there_are_none():
+    nothing = rounds.until_decided(lambda numbers: pd.DataFrame(), [level("wall_s", above=2)])
+    assert nothing.empty
 
 
 def test_what_is_decided_at_the_second_look_takes_no_third():
@@ -306,7 +328,7 @@ def test_otherwise_takes_as_many_again_once():
     measure, calls = taken((99, 1.0))
     frame = rounds.until_decided(measure, [level("wall_s", above=2)])
     assert calls == [range(1, 9), range(9, 17)]
-    assert frame["attempt"].tolist() == [1] * 8 + [2] * 8
+    assert frame["attempt"].tolist() == [1] * 8 + [2] * 8 and frame.index.is_unique
     # Otherwise only at the last look: 32 more.
     measure, calls = taken((99, 1.0))
     asked = [level("wall_s", above=2), Question(lambda f: f.set_index("repeat")["wall_s"] +
@@ -359,7 +381,7 @@ def test_turns():
 
 def test_until_stands_in_the_signature_of_what_takes_it():
     @rounds.takes_until
-    def measure(name, *, repeats=None, size=1):
+    def measure(name: str, *, repeats=None, size=1):
         """Measure."""
         return pd.DataFrame({"repeat": list(rounds.numbers(repeats or 1)), "wall_s": 1.0})
 
@@ -373,6 +395,9 @@ def test_until_stands_in_the_signature_of_what_takes_it():
     assert len(measure("a", until=wide)) == 8
     assert len(measure("a", until=wide, looks=(9,))) == 9
     assert len(measure("a", repeats=2)) == 2 and len(measure("a")) == 1
+    for mistake, name in (({"name": 3}, "name"), ({"name": "a", "looks": "eight"}, "looks")):
+        with pytest.raises(UsageError, match=f"^{name} is "):
+            measure(**mistake)
 
 
 @pytest.mark.parametrize(
@@ -410,6 +435,35 @@ def test_rounds_side_by_side_come_in_their_order(at_once, together):
 
     assert rounds.side_by_side(measure, 4, at_once) == [10, 20, 30, 40]
     assert rounds.side_by_side(measure, range(3, 7), at_once) == [30, 40, 50, 60]
+
+
+def test_no_more_rounds_run_at_once_than_may():
+    at_once, peak, counting = 0, 0, threading.Lock()
+
+    def measure(repeat):
+        nonlocal at_once, peak
+        with counting:
+            at_once += 1
+            peak = max(peak, at_once)
+        time.sleep(0.02)
+        with counting:
+            at_once -= 1
+
+    rounds.side_by_side(measure, 12, 2)
+    assert peak <= 2
+
+
+def test_rounds_side_by_side_are_noted_as_one_measurement_of_their_caller(tmp_path, monkeypatch):
+    """Each knows what its caller does: with the lock that she has, it waits for none."""
+    notes, whose = tmp_path / "spans", ContextVar("whose", default="nobody's")
+    monkeypatch.setenv(spans.VARIABLE, str(notes))
+    whose.set("hers")
+    assert rounds.side_by_side(lambda repeat: whose.get(), 3, 2, "visits") == ["hers"] * 3
+    rounds.side_by_side(str, 2, 2)
+    noted = [json.loads(line) for line in notes.read_text().splitlines()]
+    assert [(note["kind"], note["label"]) for note in noted if note["kind"] == "measurement"] == [
+        ("measurement", "visits"), ("measurement", "")
+    ]  # fmt: skip
 
 
 def test_of_rounds_side_by_side_the_first_that_failed_is_told():
@@ -476,3 +530,18 @@ def test_rounds_that_resemble_each_other_say_less_so_the_interval_is_wider():
     found = decide([1, 2, 3, 4, 5, 6, 7, 8], Window(high=20))
     assert found.low == pytest.approx(4.5 - 3.5 * 7**0.5)
     assert found.high == pytest.approx(4.5 + 3.5 * 7**0.5)
+
+
+@pytest.mark.parametrize(
+    ("correlation", "factor"),
+    [
+        (math.nan, 1),  # where it is unknown, nothing is widened
+        (-1 / 8, 1),  # as independent rounds have it
+        (-0.9, 1),
+        (0.475, 2),  # 0.6 above it: the root of 1.6 / 0.4
+        (1.0, 39**0.5),  # no more than 0.95 counts: the root of 1.95 / 0.05
+    ],
+)
+def test_an_interval_is_widened_by_what_its_rounds_share(correlation, factor):
+    low, high = decisions.widened(1.0, 4.0, 2.0, correlation, 8)
+    assert (low, high) == pytest.approx((2 - factor, 2 + 2 * factor))

@@ -3,13 +3,15 @@
 import json
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from casebook import places, stacks
+from casebook import places, spans, stacks
 from casebook.errors import NotInFile, RunFailed, ServerFailed, VisitFailed
 from casebook.laboratory import conditions, measurements
 from casebook.laboratory.measurements import Using, changed_since, key_of, question_of
@@ -23,17 +25,17 @@ pytestmark = pytest.mark.usefixtures("locks_of_our_own")
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of an empty store, which a build reads."""
-    monkeypatch.setattr(places, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(places, "RUNS", tmp_path / "store" / "runs")
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
-    return tmp_path / "runs"
+    return tmp_path / "store" / "runs"
 
 
 @pytest.fixture
 def holding(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
-    """What environments hold and declare: no environment is made here."""
+    """What environments of stacks hold and declare: no environment is made here."""
     has = {"holds": "h1", "declared": {"A": "1"}}
-    monkeypatch.setattr(environments, "fingerprint", lambda stack: has["holds"])
-    monkeypatch.setattr(environments, "declared", lambda stack: has["declared"])
+    monkeypatch.setattr(environments, "fingerprint", lambda stack: stack.name and has["holds"])
+    monkeypatch.setattr(environments, "declared", lambda stack: stack.name and has["declared"])
     return has
 
 
@@ -95,6 +97,9 @@ def test_a_key_says_what_it_depends_on(holding, probe):
     assert key.depends_on["the environment of stage-2-py37"] == "h1"
     assert key.depends_on["probe.py"] == measurements.digests.digest(probe)
     assert key.depends_on["go"] == measurements.digests.digest("1.22")
+    # A version may only be known where it can be measured.
+    asked = key_of([probe, places.PACKAGE / "words.py"], STACK, Using("go", lambda: "1.22"), 3)
+    assert asked == key and asked.depends_on == key.depends_on
 
 
 def test_a_question_is_the_same_on_every_machine(holding, probe):
@@ -114,7 +119,8 @@ def test_what_has_changed_since_an_answer_is_named(holding, runs, probe):
     assert changed_since(key) == []
     probe.write_text("x = 2\n")
     holding["holds"] = "h2"
-    names = ["probe.py", "the environment of stage-2-py37"]
+    holding["declared"] = {"A": "2"}
+    names = ["probe.py", "the environment of stage-2-py37", "the variables of stage-2-py37"]
     assert changed_since(key_of([probe], STACK, Using("go", "1.22"), 3)) == names
     # What is no part of it any more has changed, and so has what is new.
     assert changed_since(key_of([probe], STACK, Using("curl", "8"), 3)) == [
@@ -183,16 +189,34 @@ def test_a_failure_is_kept_for_machine_files_and_tried_again(runs, holding, prob
     stored = json.loads((runs / f"{key.name}.json").read_text())
     assert stored["failed"] == [kind.__name__, "page 3 came back wrong"]
     assert stored["asked"] == ["probe", 1] and stored["schema"] == measurements.SCHEMA
+    assert stored["commit"] == measurements.commit() and stored["measured_at"]
     # In the book of that machine, its chapter shows the error.
     measurements.answer_from([stored])
     try:
         with pytest.raises(kind, match="page 3"):
             measurements.stored_or_new(key_of([probe], 1), fails)
-        with pytest.raises(NotInFile):
+        with pytest.raises(NotInFile, match=r"^its machine file has no answer to this$"):
             measurements.stored_or_new(key_of([probe], 2), fails)
     finally:
         measurements._answers = None
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"n": 1},
+        # Of another form, or another error: as a later version of this project may write it.
+        {"failed": "RunFailed"}, {"failed": ["RunFailed"]}, {"failed": ["RunFailed", "why", 3]},
+        {"failed": ["ZeroDivisionError", "why"]},
+    ],
+)  # fmt: skip
+def test_what_is_no_failure_is_handed_on_as_it_is(answer, probe):
+    measurements.answer_from([answer | {"asked": ["probe", 1]}])
+    try:
+        assert measurements.stored_or_new(key_of([probe], 1), pytest.fail) == answer
+    finally:
+        measurements._answers = None
 
 
 def test_another_error_is_no_answer(runs, holding, probe):
@@ -217,9 +241,59 @@ def test_what_is_stored_is_not_measured_again(runs, holding, probe, monkeypatch)
     first = measurements.stored_or_new(key, measure)
     assert first["n"] == 1 and first["key"] == key.name and first["unit_ms"] == 1.5
     assert first["schema"] == measurements.SCHEMA and first["commit"] == measurements.commit()
+    assert first["measured_at"]
+    assert json.loads((runs / f"{key.name}.json").read_text())["asked"] == ["probe", 1]
     assert measurements.stored_or_new(key, measure) == first and len(calls) == 1
     monkeypatch.delenv("CASEBOOK_BUILD")  # a reader's cell measures anew
     assert measurements.stored_or_new(key, measure)["n"] == 2
+
+
+def test_a_build_is_told_what_was_measured_and_why(runs, holding, probe, tmp_path, monkeypatch):
+    told: list[list[str]] = []
+    monkeypatch.setattr(conditions, "watched", lambda measure: measure())
+    monkeypatch.setattr(measurements.progress, "tell_changed", told.append)
+    monkeypatch.setenv(spans.VARIABLE, str(tmp_path / "spans"))
+    measurements.stored_or_new(key_of([probe], 1), lambda: {"n": 1})
+    probe.write_text("x = 2\n")
+    measurements.stored_or_new(key_of([probe], 1), lambda: {"n": 2})
+    assert told == [[], ["probe.py"]]
+    assert measurements.new(lambda: {"n": 3})["key"] == ""
+    notes = map(json.loads, (tmp_path / "spans").read_text().splitlines())
+    labels = [note["label"] for note in notes if note["kind"] == spans.MEASUREMENT]
+    assert labels == ["probe", "probe", ""]
+
+
+def test_the_time_of_a_measurement_is_that_of_the_world():
+    class Clock:
+        @staticmethod
+        def now(zone):
+            return datetime(2026, 3, 4, 15, 6, 7, tzinfo=UTC).astimezone(zone)
+
+    with pytest.MonkeyPatch.context() as elsewhere:
+        elsewhere.setattr(measurements, "datetime", Clock)
+        elsewhere.setenv("TZ", "Asia/Kolkata")
+        time.tzset()
+        now = measurements.utc_now()
+    time.tzset()
+    assert now == "2026-03-04T15:06:07Z"
+
+
+@pytest.mark.parametrize(
+    ("stored", "answer"),
+    [
+        ({"key": "k", "answer": {"n": 1}}, {"n": 1}),
+        # As older machine files have it: the version of its Python beside it, or all of it.
+        ({"key": "k", "python": "3.7.1", "answer": {"n": 1}}, {"python": "3.7.1", "n": 1}),
+        ({"key": "k", "n": 1}, {"key": "k", "n": 1}),
+    ],
+)
+def test_the_answer_is_told_from_how_it_was_made(stored, answer):
+    assert measurements.answer_in(stored) == answer
+
+
+def test_of_what_is_stored_a_class_takes_its_own_fields():
+    stored = {"name": "go", "value": "1.22", "unit_ms": 1.5}
+    assert measurements.of_class(Using, stored) == {"name": "go", "value": "1.22"}
 
 
 def test_of_two_chapters_that_measured_the_same_the_book_shows_one(runs, holding, probe):
@@ -276,6 +350,8 @@ def test_an_answer_of_a_file_is_the_readers_own(holding, probe):
         assert measurements.answered(question_of(probe, 2)) is None
         key = key_of([probe], STACK, 1)
         assert (key.question, key.depends_on) == (question_of(probe, STACK, 1), {})
+        assert key == key_of([probe], STACK, 1) != key_of([probe], STACK, 2)
+        assert key.name == key.question_digest
     finally:
         measurements._answers = None
 

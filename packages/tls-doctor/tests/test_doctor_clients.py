@@ -57,16 +57,16 @@ def who(at="program.py:1"):
 def run_of(connections, at="program.py:1"):
     """The events of a program that loads for each connection."""
     events = []
-    common = {"pid": 1, "cpu": 0, "who": who(at), "loop": False, "by": "ssl", "t": 0}
+    common = {"pid": 1, "cpu": 0, "compiled": 0, "who": who(at), "loop": False, "by": "ssl", "t": 0}
     for c in range(1, connections + 1):
         events.append(dict(common, c=c, default=False, **{"is": "context"}))
         loaded = dict(ms=50, trust="bundle", since=0, kib=[0, 0], alive=1, waiting=False)
         events.append(dict(common, c=c, **loaded, **{"is": "load"}))
         begun = dict(h=c, http=True, since=None, thread=1, open=1)
         events.append(dict(common, c=c, **begun, **{"is": "begin"}))
-        end = dict(h=c, ok=True, t=1, alpn="h2", host="one:443")
+        end = dict(h=c, ok=True, t=1, ms=1, alpn="h2", host="one:443")
         events.append(dict(common, **end, **{"is": "end"}))
-    return [*events, {"is": "exit", "pid": 1, "cpu": 1000}]
+    return [*events, {"is": "exit", "pid": 1, "cpu": 1000, "compiled": 0}]
 
 
 def report_of(events):

@@ -39,6 +39,8 @@ from tls_doctor.report import count_lines
 from tls_doctor.tally import count_events
 from tls_doctor.verdicts import (
     at_once,
+    avoidable,
+    growth,
     is_broken,
     is_kept,
     is_shared,
@@ -72,7 +74,7 @@ def connection(h, c=1, who=REQUESTS, ok=True, end=True, ended=None, **values):
     """A handshake that began; one that ended, unless not `end`, with the values `ended`."""
     usual = dict(loop=False, http=True, since=None, t=0, thread=h, by="ssl", open=1, pid=1)
     values = dict(usual, **values)
-    of = {"pid": values["pid"], "h": h, "t": values["t"]}
+    of = {"pid": values["pid"], "h": h, "t": values["t"], "ms": 0}
     last = [event("end", ok=ok, **dict(of, **(ended or {})))] if end else []
     return [event("begin", h=h, c=c, who=who, **values), *last]
 
@@ -154,6 +156,7 @@ def test_one_load_for_each_client_process_and_set_of_certificates_is_needed():
     row = its_row(counts)
     assert (row["loads"], row["needed"], row["load_ms"], row["spare_ms"]) == (5, 3, 550, 340)
     assert row["at"] == [["program.py:1", 5]] and row["trusts"] == [["bundle", 4], ["other", 1]]
+    assert row["by"] == [["ssl", 5]]
     assert its_row(counts, "httpx")["needed"] == 1
 
 
@@ -206,6 +209,41 @@ def test_the_share_is_of_the_programs_own_cpu_without_the_doctors_trials():
     # It is never more than all: a clock may say less than the loads took.
     short = count_events([*repeated(3, ms=10), event("exit", cpu=5)])
     assert short["share"] == 100.0
+    # A program may take less than a millisecond, and the doctor may try several times.
+    quick = [*repeated(2, ms=0.5), event("trial", ms=30), event("trial", ms=20)]
+    assert count_events([*quick, event("exit", cpu=51)])["share"] == 50.0
+
+
+def test_what_python_does_before_the_program_and_to_compile_is_not_the_programs():
+    counts = count_events(
+        [
+            event("process", cpu=100, compiled=5),
+            event("start", cpu=120, compiled=10),
+            event("pool", cpu=130, compiled=30),
+            event("forked", pid=2, cpu=0, compiled=7),
+            event("pool", cpu=140, compiled=25),  # told late, by another thread
+            event("exit", cpu=350, compiled=42),
+        ]
+    )
+    assert (counts["cpu_ms"], counts["compiled_ms"]) == (350 - 120, 20 + 7 + 12)
+
+
+def test_what_is_told_of_times_and_shares_is_rounded():
+    counts = count_events(
+        [
+            load(1, ms=10.14, kib=[0, 1.14 * 1024], since=0, t=1),
+            load(2, ms=20.14, loop=True, waiting=True, since=2, t=2.01214),
+            *connection(1, ended={"ms": 2.14, "t": 1.00014}),
+            event("pool", compiled=5.14),
+            event("exit", cpu=400.14, compiled=5.14),
+        ]
+    )
+    names = ("load_ms", "spare_ms", "cpu_ms", "compiled_ms", "context_mib", "handshake_ms")
+    assert [counts[name] for name in names] == [30.3, 20.1, 400.1, 5.1, 1.1, 2.1]
+    assert counts["handshake_s"] == 1.0
+    assert counts["share"] == counts["again_share"] == 5.0  # 20.14 of 400.14: 5.03
+    on_loop = counts["on_loop"]
+    assert (on_loop["ms"], on_loop["held_ms"], on_loop["longest_ms"]) == (20.1, 20.1, 12.1)
 
 
 def test_an_event_that_is_told_late_takes_no_processor_time_away():
@@ -305,9 +343,40 @@ def test_what_a_kept_client_of_botocore_takes_is_left_out_of_the_share(
     # With ten loads fewer, none that could be saved are ten: no limit is near.
     fewer = dict(counts, loads=20)
     assert verdict_on(fewer, 5.0) == ONCE and limit_near(fewer, 5.0) is None
+    # Of less than a millisecond, too, the part is what the clock says.
+    short = dict(counts, spare_ms=0.5, clients=[dict(row, spare_ms=0.25)], share=40.0)
+    assert avoidable(short) == (20, 20.0)
     # And where no connection came through, no other run is needed to tell.
     broken = dict(counts, failures=[["refused", 31]], handshakes=0)
     assert verdict_on(broken, 5.0) == UNSEEN and limit_near(broken, 5.0) is None
+
+
+@pytest.mark.parametrize(
+    ("again", "again_share", "avoidable_share", "near"),
+    [
+        # Within a quarter of the limit of 5 percent: from 4 to 6.25.
+        (2, 4.1, 0, 5.0),
+        (2, 6.2, 0, 5.0),
+        (2, 4.0, 0, None),
+        (2, 6.25, 0, None),
+        (2, 50.0, 0, None),
+        (1, 5.0, 0, None),  # a single one is none too many
+        # Ten that could be saved, within a quarter of 20 percent: from 16 to 25.
+        (0, 0.0, 16.1, 20),
+        (0, 0.0, 24.9, 20),
+        (0, 0.0, 16.0, None),
+        (0, 0.0, 25.0, None),
+        (2, 7.0, 20.0, None),  # it is ill by its other loads
+    ],
+)
+def test_what_is_near_a_limit_may_come_out_otherwise_the_next_time(
+    again, again_share, avoidable_share, near
+):
+    counts = dict(
+        again=again, again_share=again_share, share=avoidable_share, loads=11, needed=1,
+        clients=[], failures=[], spare_ms=100.0, handshakes=11,
+    )  # fmt: skip
+    assert limit_near(counts, 5.0) == near
 
 
 # ---------------------------------------------------------------- connections
@@ -318,7 +387,7 @@ def test_handshakes_count_when_they_came_through_and_connections_when_they_began
     assert (counts["connections"], counts["handshakes"], counts["failed"]) == (3, 1, 1)
     assert its_row(counts)["connections"] == 3
     assert counts["under_loop"] == 0
-    assert count_events(connection(1, loop=True))["under_loop"] == 1
+    assert count_events(connection(1, loop=True) + connection(2))["under_loop"] == 1
     # An end of which no beginning was seen is nobody's.
     assert count_events([event("end", h=9, ok=True, t=1)])["handshakes"] == 0
 
@@ -329,6 +398,8 @@ def test_the_peak_is_of_one_process_and_open_connections_are_those_of_all():
     counts = count_events([*both, *other])
     assert (counts["peak"], counts["open"]) == (2, 3 + 4)
     assert count_events([*connection(1), *connection(2)])["peak"] == 1
+    # Of those that have ended none counts on.
+    assert count_events([*connection(1), *connection(2, end=False), *connection(3)])["peak"] == 2
 
 
 def test_a_connection_belongs_to_who_made_its_context_also_in_a_child_of_a_fork():
@@ -343,9 +414,47 @@ def test_a_connection_belongs_to_who_made_its_context_also_in_a_child_of_a_fork(
     )
     assert its_row(counts, "httpx")["connections"] == 2
     assert (its_row(counts, "httpx")["contexts"], its_row(counts, "httpx")["default"]) == (1, 1)
+    assert its_row(counts, "httpx")["through"] == "httpx"
     own = its_row(counts, None)
     assert own["connections"] == 2 and not own["http"]
     assert its_row(counts, "httpx")["http"]
+    # Of a context that was there before anybody looked, its load says whose it is.
+    loaded = its_row(count_events([load(7), *connection(1, c=7, who=PROGRAM)]))
+    assert loaded["connections"] == 1
+
+
+def test_contexts_of_the_same_number_in_two_processes_are_two():
+    """Each process numbers its own: a connection is its own context's, not the other's."""
+    events = [event("context", c=1, who=REQUESTS, default=True)]
+    events += [event("context", c=1, who=HTTPX, default=False, pid=2)]
+    events += [*connection(1, c=1, who=PROGRAM), event("request", c=1)]
+    counts = count_events(events)
+    row, other = its_row(counts), its_row(counts, "httpx")
+    assert (row["connections"], row["requests"]) == (1, 1)
+    assert (other["connections"], other["requests"]) == (0, None)
+
+
+def test_contexts_are_counted_for_who_made_them():
+    through = dict(REQUESTS, through="a_library")
+    events = [event("context", c=c, who=through, default=c == 1) for c in (1, 2, 3)]
+    counts = count_events([*events, event("context", c=4, who=HTTPX, default=False)])
+    row = its_row(counts)
+    assert (counts["contexts"], row["contexts"], row["default"]) == (4, 3, 1)
+    assert row["through"] == "a_library"
+
+
+def test_rows_come_by_their_loads_and_then_by_their_connections():
+    who = [dict(PROGRAM, client=name, through=name) for name in "abc"]
+    few, many, most = who
+    events = [*connection(1, c=1, who=few), *connection(2, c=2, who=many)]
+    events += [*connection(3, c=2, who=many), load(3, who=most)]
+    assert [row["client"] for row in count_events(events)["clients"]] == ["c", "b", "a"]
+
+
+def test_clients_that_await_are_told_apart():
+    awaits = [dict(HTTPX, awaits=value) for value in (True, True, False)]
+    counts = count_events([load(c, who=who) for c, who in enumerate([*awaits, REQUESTS])])
+    assert (its_row(counts, "httpx")["awaits"], its_row(counts)["awaits"]) == (2, 0)
 
 
 def test_a_servers_handshakes_are_none_of_the_programs_connections():
@@ -422,17 +531,20 @@ def test_what_was_closed_for_want_of_a_place_counts_from_twice_on_where_asked_ag
     assert wanting(dict(row, requests=4)) == ["evicted"]
     assert wanting(dict(row, requests=None)) == ["evicted"]
     assert wanting(dict(row, full=1, evicted=1)) == []
+    assert wanting(dict(row, connections=0, requests=None, evicted=0)) == []
     counts = count_events(
         [
             event("context", c=1, who=REQUESTS, default=False),
             event("full", c=1, who=PROGRAM, size=10, wanted=12),
             event("full", c=1, who=PROGRAM, size=10, wanted=30),
             event("full", c=1, who=PROGRAM, size=10, wanted=20),
+            event("full", c=None, who=REQUESTS, size=1, wanted=2),  # of a context that is unknown
             event("evicted", who=REQUESTS, size=5, wanted=7),
+            event("evicted", who=REQUESTS, size=5, wanted=6),
         ]
     )
     row = its_row(counts)
-    assert (row["full"], row["evicted"]) == (2 + 1, 1)
+    assert (row["full"], row["evicted"]) == (3 + 1, 2)
     assert (row["size"], row["wanted"]) == ({"full": 10, "evicted": 5}, {"full": 30, "evicted": 7})
 
 
@@ -451,6 +563,9 @@ def test_what_connections_end_with_is_counted_by_its_words():
     assert not is_broken(counts)
     assert is_broken(dict(counts, handshakes=0))
     assert not is_broken(dict(counts, handshakes=0, failures=[]))  # nothing was tried
+    # What failed at the end, and what was not even reached.
+    both = [event("failed", why="refused"), event("unreached", why="no such host")]
+    assert count_events(both)["failures"] == [["refused", 1], ["no such host", 1]]
 
 
 def test_hosts_that_nobody_reached_count_where_none_was():
@@ -627,7 +742,7 @@ def test_a_row_has_its_handshakes_at_once_and_its_threads():
             *connection(1, end=False, open=4, thread=7),
             *connection(2, end=False, open=6, thread=7),
             *connection(3, c=2, who=HTTPX, open=3, thread=8),
-            event("end", h=1, ok=True, t=1),
+            event("end", h=1, ok=True, t=1, ms=0),
             *connection(4, open=2, thread=9),
         ]
     )
@@ -701,6 +816,12 @@ def test_three_connections_to_a_host_that_speaks_http2_are_too_many():
     workers = [each for pid in (1, 2, 3) for each in to_http2(1, pid=pid)]
     assert count_events([*two, *workers[2:]])["http2"] == []
     assert count_events([*two, *to_http2(7), *workers[2:]])["http2"] == [row]
+    # The host with the most of them is told first.
+    to_two = [connection(h, ended={"alpn": "h2", "host": "two:443"}) for h in range(20, 24)]
+    counts = count_events([*two, *to_http2(7), *(each for one in to_two for each in one)])
+    assert [(row["host"], row["connections"]) for row in counts["http2"]] == [
+        ("two:443", 4), ("one:443", 3),
+    ]  # fmt: skip
 
 
 def to_one_host(number, who=HTTPX, first=1, exchanges=1, open_=1, pid=1, host="one:443"):
@@ -724,6 +845,7 @@ def to_one_host(number, who=HTTPX, first=1, exchanges=1, open_=1, pid=1, host="o
         (to_one_host(10, exchanges=3) + to_one_host(12, first=11), 12),
         (to_one_host(10, open_=5), 10),
         (to_one_host(10, open_=6), 0),  # many were needed at once
+        (to_one_host(1, open_=6) + to_one_host(10, first=2), 0),  # so they were before
         (to_one_host(10, PROGRAM), 0),  # nobody knows whether that could keep them
         (to_one_host(10, dict(PROGRAM, client="urlopen")), 0),  # which cannot
         (to_one_host(9) + to_one_host(9, first=10, host="two:443"), 0),
@@ -741,6 +863,12 @@ def test_connections_made_anew_one_after_the_other_are_told(events, number):
         assert f"httpx made {number} connections to one:443" in each["what"]
         # The handshakes' cost is that of these connections.
         assert f"({2 * number} ms of CPU, {0.25 * number:.2f} s in all)" in each["what"]
+
+
+def test_the_host_that_was_met_anew_most_often_is_told_first():
+    events = to_one_host(10, host="b") + to_one_host(10, first=20, host="a")
+    events += to_one_host(11, first=40, host="c")
+    assert [row["host"] for row in count_events(events)["unkept"]] == ["c", "a", "b"]
 
 
 def test_connections_made_anew_are_told_once():
@@ -903,8 +1031,9 @@ def test_blocks_of_a_loop_count_for_those_who_waited():
     def block(s, waiting):
         return event("block", s=s, waiting=waiting, who=REQUESTS, by="trio")
 
-    blocked = count_events([block(0.5, True), block(2.0, False)])["blocked"]
+    blocked = count_events([block(0.50004, True), block(2.0, False)])["blocked"]
     assert (blocked["times"], blocked["s"], blocked["waiting_s"]) == (2, 2.5, 0.5)
+    assert blocked["at"] == [["program.py:1", 2]]
     assert (blocked["by"], blocked["clients"]) == ("trio", [["requests", 2]])
 
 
@@ -912,7 +1041,8 @@ def test_silences_of_a_loop_count_for_those_who_waited():
     def silence(s, waiting, who):
         return event("silence", s=s, waiting=waiting, who=who, by="gevent")
 
-    events = [silence(0.25, True, HTTPX), silence(0.5, True, HTTPX), silence(2.0, False, REQUESTS)]
+    events = [silence(0.25004, True, HTTPX), silence(0.5, True, HTTPX)]
+    events += [silence(2.0, False, REQUESTS)]
     silent = count_events(events)["silent"]
     assert (silent["times"], silent["s"], silent["waiting_s"]) == (3, 2.75, 0.75)
     assert (silent["by"], silent["clients"]) == ("gevent", [["httpx", 2]])
@@ -955,9 +1085,12 @@ def test_waits_of_greenlets_count_as_standing_still_where_the_loop_did():
         return event("wait", s=s, stood=stood, who=REQUESTS)
 
     greenlets = [event("greenlet", itself=False), event("greenlet", itself=True)]
-    stood = count_events([*greenlets, wait(0.5, True), wait(3.0, False)])["stood"]
-    assert (stood["waits"], stood["times"], stood["s"]) == (2, 1, 0.5)
+    waits = [wait(0.25004, True), wait(0.25, True), wait(3.0, False)]
+    stood = count_events([*greenlets, *waits])["stood"]
+    assert (stood["waits"], stood["times"], stood["s"]) == (3, 2, 0.5)
+    assert (stood["clients"], stood["at"]) == ([["requests", 2]], [["program.py:1", 2]])
     assert stood["fetched"] and stood["in_greenlets"]
+    assert count_events(greenlets[::-1])["stood"]["in_greenlets"]
     assert not count_events([greenlets[0]])["stood"]["in_greenlets"]
 
 
@@ -988,10 +1121,26 @@ def test_contexts_alive_at_once_are_the_most_and_memory_is_that_of_all_processes
         [
             load(1, alive=3, kib=[1024, 3072], since=0, t=1),
             load(2, alive=2, kib=[3072, 4096], since=2, t=3),
-            load(1, alive=1, kib=[0, 2048], since=0, t=1, pid=2),
+            load(1, alive=1, kib=[0, 1024000], since=0, t=1, pid=2),
         ]
     )
-    assert (counts["alive"], its_row(counts)["alive"], counts["context_mib"]) == (3, 3, 5.0)
+    assert (counts["alive"], its_row(counts)["alive"]) == (3, 3)
+    assert counts["context_mib"] == 2 + 1 + 1000
+
+
+@pytest.mark.parametrize(
+    ("spans", "kib"),
+    [
+        ([], 0),
+        ([[0, 1, 0, 10], [2, 3, 10, 30], [4, 5, 30, 60]], 60),
+        ([[0, 2, 100, 300], [1, 3, 150, 400]], 300),  # at once: one growth
+        ([[0, 9, 100, 300], [1, 2, 100, 200], [5, 6, 200, 250]], 200),  # within the first
+        ([[0, 1, 300, 100], [2, 3, 100, 150]], 50),  # what was freed is no growth
+        ([[0, 1, 300, 100]], 0),
+    ],
+)
+def test_memory_grows_once_where_several_load_at_once(spans, kib):
+    assert growth(spans) == growth(spans[::-1]) == kib
 
 
 @pytest.mark.parametrize(
@@ -1027,9 +1176,9 @@ def test_sessions_are_shared_where_there_are_twice_as_many_connections():
     assert is_shared({"client": "botocore", "connections": 8}, total)
     assert not is_shared({"client": "botocore", "connections": 7}, total)
     assert not is_shared({"client": "httpx", "connections": 50}, total)
-    made = ["session", "session", "pool", "botocore", "botocore", "botocore"]
+    made = ["session"] * 2 + ["pool"] * 4 + ["botocore"] * 3
     counts = count_events([event(what) for what in made])
-    assert (counts["sessions"], counts["pools"], counts["botocores"]) == (2, 1, 3)
+    assert (counts["sessions"], counts["pools"], counts["botocores"]) == (2, 4, 3)
 
 
 def test_what_only_the_doctors_own_collection_freed_is_added_up():
@@ -1046,10 +1195,18 @@ def test_loops_and_what_brings_tls_of_its_own_are_named_once():
     assert counts["truststore"] == [{"line": 3}]
 
 
+def test_what_was_not_seen_is_told_with_its_reason():
+    events = [event("uncounted", why="too many"), event("unprobed", module="m", why="no such name")]
+    counts = count_events([*events, event("injection", where={"line": 5})])
+    assert (counts["uncounted"], counts["unprobed"]) == (["too many"], ["no such name"])
+    assert counts["injections"] == [{"line": 5}]
+
+
 def test_the_most_at_once_ends_what_ends_before_it_begins_the_next():
     assert most_at_once([]) == 0
     assert most_at_once([(0, 1), (1, 2), (2, 3)]) == 1
     assert most_at_once([(0, 2), (1, 3), (1.5, 1.75), (2, 4)]) == 3
+    assert most_at_once([(0, 1), (1, 3), (2, 4)]) == 2
 
 
 def test_a_wait_is_counted_without_the_loads_in_it():
@@ -1074,6 +1231,45 @@ def test_a_queue_is_of_other_threads_and_of_one_context():
     assert longest_queue({}, {}) is None
     unfinished = longest_queue({(1, 1): [dict(three[0], end=None)]}, {})
     assert (unfinished["handshakes"], unfinished["by"]) == (0, None)
+    short = [shake(1, 0, 0, 0.12345), shake(2, 0, 0.12345, 0.5)]
+    queue = longest_queue({(1, 1): short}, {})
+    assert queue["waited_s"] == queue["behind_s"] == 0.123
+
+
+def in_a_queue(c=1, pid=1):
+    """Three threads that shake hands with one context, one second each, all wanted from 0 on."""
+    spans = [(7, 0, 1), (8, 1, 2), (9, 2, 3)]
+    values = dict(c=c, pid=pid, since=0, by="truststore")
+    return [
+        each
+        for number, (thread, begin, end) in enumerate(spans)
+        for each in connection(
+            10 * c + number, t=begin, thread=thread, ended={"t": end}, **values
+        )
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("beside", "waited_s"),
+    [
+        ([], 3),
+        # What is loaded into this context is no wait of its handshakes, as that into another is.
+        ([load(1, since=0.5, t=1)], 2),
+        ([load(2, since=0, t=3)], 3),
+        # Another context, or another process, has a queue of its own.
+        (connection(90, c=2, since=0, t=0, ended={"t": 9}), 3),
+        (connection(90, pid=2, since=0, t=0, ended={"t": 9}), 3),
+        # Who did not wait, or has not ended, is not in it.
+        (connection(90, since=None, t=0, ended={"t": 9}), 3),
+        (connection(90, since=0, t=0, end=False), 3),
+    ],
+)
+def test_a_run_in_which_handshakes_waited_for_each_other_is_ill(beside, waited_s):
+    counts = count_events([*beside, *in_a_queue()])
+    assert counts["queue"] == dict(
+        by="truststore", wanted=3, handshakes=3, peak=1, waited_s=waited_s, behind_s=waited_s
+    )
+    assert verdict_on_handshakes(counts) == "one at a time"
 
 
 @pytest.mark.parametrize(
@@ -1325,6 +1521,77 @@ def test_without_a_run_a_loop_that_awaits_has_no_all_clear():
     assert told(**tried(FREE), own_tls=["psycopg2"]) == (CANNOT_TELL, 2)
 
 
+GEVENT = {"name": "gevent", "patched": False, "used": True}
+
+
+def its_client(verdict, error=""):
+    return {"client": "requests", "verdict": verdict, "imported": True, "error": error}
+
+
+def test_a_client_that_no_greenlet_waited_for_blocks_no_loop():
+    """Threads made all connections, though the program uses gevent as well."""
+    found = examination_of(WELL, loop=GEVENT, clients=[its_client(UNPATCHED)])
+    report = judging.judge(found, SPEC)
+    assert (report["verdicts"]["event loop"], report["exit_status"]) == (DOES_NOT_APPLY, 0)
+    assert report["clients"] == [its_client(DOES_NOT_APPLY)] and report["advice"] == []
+
+
+def test_what_blocks_greenlets_is_advised_on_by_what_was_tried_and_by_what_was_heard():
+    events = [*WELL, event("greenlet", itself=True)]
+    events += [event("silence", s=1.0, waiting=True, who=HTTPX, by="gevent")]
+    found = examination_of(events, loop=GEVENT, clients=[its_client(UNPATCHED)])
+    report = judging.judge(found, SPEC)
+    assert report["verdicts"]["event loop"] == BLOCKED
+    assert [each["id"] for each in report["advice"]] == ["patch", "in-a-thread"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "advised"),
+    [
+        ({"clients": [its_client(CANNOT_TELL, "it broke")]}, ["not-together"]),
+        ({"clients": [its_client(CANNOT_TELL, "it broke")], "provides": []}, []),
+        ({"clients": [its_client(CANNOT_TELL)]}, []),  # nothing failed
+        ({"clients": [its_client(FREE, "it broke")]}, []),
+        ({"clients": [its_client(CANNOT_TELL, "RecursionError: recursion")]}, ["patch-first"]),
+        ({"clients": [its_client(UNPATCHED)]}, ["patch", "run-it"]),
+        ({}, ["run-it"]),
+    ],
+)
+def test_without_a_run_it_is_the_trials_that_are_advised_on(changed, advised):
+    row = {"client": "requests", "imported": True, "adapter": False, "error": None,
+           "by_connection": [1, 1, 1], "by_call": False}  # fmt: skip
+    usual = dict(
+        known=["requests"], http={"clients": [], "offers": None}, loop=dict(GEVENT, patched=True),
+        provides=[{"class": "truststore.SSLContext"}], loads=[row] if "run-it" in advised else [],
+    )  # fmt: skip
+    found = Examination(**dict(usual, **changed))
+    assert [each["id"] for each in judging.judge(found, SPEC)["advice"]] == advised
+
+
+def test_a_program_without_a_client_that_the_doctor_knows_has_no_all_clear():
+    http = {"clients": [], "offers": None}
+    report = judging.judge(Examination(known=[], http=http), SPEC)
+    assert (report["verdicts"]["certificate loads"], report["exit_status"]) == (UNSEEN, 2)
+    assert {"requests", "httpx", "aiohttp"} < set(report["known_to_the_doctor"])
+
+
+@pytest.mark.parametrize(
+    ("events", "loop", "loads", "status"),
+    [
+        (connection(1, loop=True), CANNOT_TELL, CANNOT_TELL, 2),
+        (WELL, DOES_NOT_APPLY, CANNOT_TELL, 2),
+        (ILL, DOES_NOT_APPLY, REPEATED, 1),
+    ],
+)
+def test_while_a_process_runs_on_there_is_no_all_clear(events, loop, loads, status):
+    found = examination_of(events)
+    found.counts["left"] = 1
+    report = judging.judge(found, SPEC)
+    verdicts = report["verdicts"]
+    assert (verdicts["event loop"], verdicts["certificate loads"]) == (loop, loads)
+    assert report["exit_status"] == status
+
+
 @pytest.mark.parametrize(
     ("blocked_s", "silent_s", "names"),
     [
@@ -1351,6 +1618,14 @@ def test_what_risks_nothing_is_advised_first():
         "keep-one",
         "loop-loads",
     ]
+
+
+def test_repeated_loads_are_advised_on_however_short_they_are():
+    """Two of 5 ms are half of what a program took that runs for 20."""
+    short = [*repeated(3, HTTPX, ms=5), event("exit", cpu=20)]
+    report = judging.judge(examination_of(short), SPEC)
+    assert report["verdicts"]["certificate loads"] == REPEATED
+    assert [each["id"] for each in report["advice"]] == ["keep-one"]
 
 
 @pytest.mark.parametrize(("status", "words"), [(-9, "killed by signal 9"), (3, "exit status 3")])
@@ -1395,9 +1670,10 @@ def test_a_loop_is_judged_by_its_clients_and_by_who_uses_it(verdict, imported, u
 
 def test_greenlets_that_waited_elsewhere_do_not_use_what_is_unpatched_here():
     stalls = {"fetched": True, "in_greenlets": True, "waits": 2, "times": 0}
-    row = {"verdict": UNPATCHED, "error": None}
+    row = {"client": "requests", "verdict": UNPATCHED, "error": None}
     seen = judging.seen_at_work(row, {"connections": 3, "stood": stalls})
-    assert seen["verdict"] == DOES_NOT_APPLY and "in this process" in seen["error"]
+    assert seen == dict(row, verdict=DOES_NOT_APPLY, error=seen["error"])
+    assert "in this process" in seen["error"]
     for changed in ({"in_greenlets": False}, {"waits": 1}, {"times": 1}):
         counts = {"connections": 3, "stood": dict(stalls, **changed)}
         assert judging.seen_at_work(row, counts) == row
@@ -1406,21 +1682,25 @@ def test_greenlets_that_waited_elsewhere_do_not_use_what_is_unpatched_here():
         assert judging.seen_at_work(row, {"connections": 3, "stood": stalls}) == row
 
 
-def test_threads_that_fetched_are_no_greenlets_that_wait():
+def test_threads_that_fetched_are_no_greenlets_that_wait(monkeypatch):
     nobody = {"fetched": False, "in_greenlets": False, "waits": 0, "times": 0}
     counts = {"connections": 3, "stood": nobody}
     none = dict(counts, connections=0)
-    row = {"verdict": UNPATCHED, "error": None}
+    row = {"client": "requests", "verdict": UNPATCHED, "error": None}
     assert judging.seen_at_work(row, counts) == dict(row, verdict=DOES_NOT_APPLY)
     # Nobody knows whether it would have patched before its first connection.
     early = judging.seen_at_work(row, none)
-    assert early["verdict"] == CANNOT_TELL and "no connection was made" in early["error"]
+    assert early == dict(row, verdict=CANNOT_TELL, error=early["error"])
+    assert "no connection was made" in early["error"]
     fetched = {"stood": dict(nobody, fetched=True)}
     for greenlets in (dict(counts, **fetched), dict(none, **fetched)):
         assert judging.seen_at_work(row, greenlets) == row
     for verdict in (BLOCKED, FREE):
         assert judging.seen_at_work({"verdict": verdict}, counts) == {"verdict": verdict}
         assert judging.seen_at_work({"verdict": verdict}, none) == {"verdict": verdict}
+    # Python 2.7 does not say which threads are greenlets.
+    monkeypatch.setattr(judging, "PY2", True)
+    assert judging.seen_at_work(row, counts) == row
 
 
 def trial(effective, peak, gap, requests=2, delay_s=0.4):

@@ -56,7 +56,7 @@ EVENTS = {
     "botocore": ("", "a client of botocore was made"),
     "full": ("c who size wanted", "a pool of urllib3's closed a connection for which it had no "
         "place; wanted: the most in use at once"),
-    "evicted": ("c who size wanted", "a PoolManager made a pool for a host again, having given up "
+    "evicted": ("who size wanted", "a PoolManager made a pool for a host again, having given up "
         "one with an open connection; wanted: its hosts"),
     # Event loops.
     "loop": ("name", "the library of a loop was imported"),
