@@ -1,6 +1,7 @@
 """The table of stacks, env/stacks.toml: what can be measured, and what the sources say of it."""
 
 import difflib
+import re
 import tomllib
 from dataclasses import dataclass, field
 from functools import cache
@@ -86,6 +87,11 @@ def pins(lock_text: str) -> dict[str, str]:
     """
     lines = (line.split("#")[0].split(";")[0].strip(" \\") for line in lock_text.splitlines())
     return dict(line.split("==") for line in lines if line and not line.startswith("-"))
+
+
+def without_digests(lock_text: str) -> str:
+    """Return a lock as it is without the digests of files: the same packages have the same text."""
+    return re.sub(r" \\\n    --hash=\S+", "", lock_text)
 
 
 def table() -> dict[str, Any]:

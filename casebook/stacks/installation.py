@@ -35,6 +35,9 @@ PLACED = 2
 #: The packages that an installer brings for itself.
 _INSTALLERS = ("pip", "setuptools", "wheel")
 
+#: What uv and pip say of a file whose digest is not in the lock.
+_MISMATCHES = ("Hash mismatch", "DO NOT MATCH THE HASHES")
+
 #: The file that makes a folder an environment, written last.
 STAMP = "casebook.json"
 #: The file with size and time of each installed file, as they were left: see Place.changed.
@@ -112,9 +115,12 @@ class Place:
             {
                 "recipe": RECIPE,
                 "interpreter": interpreter,
-                "lock": self.stack.lock_file.read_text(),
+                # By its versions: they say what is there, and the digests that it is what it says.
+                "lock": stacks.without_digests(self.stack.lock_file.read_text()),
                 "patch": self.patch.read_text() if self.stack.patch else "",
-                "tools": [(places.ENV / name).read_text() for name in tools],
+                "tools": [
+                    stacks.without_digests((places.ENV / name).read_text()) for name in tools
+                ],
             }
         )
 
@@ -332,7 +338,7 @@ def _uv(place: Place, run: Callable[..., None]) -> None:
         command += [
             option for name in stacks.table()["source_only"] for option in ("--no-binary", name)
         ]
-    run(*command, "--requirements", place.stack.lock_file)
+    run(*command, "--require-hashes", "--requirements", place.stack.lock_file)
 
 
 def _virtualenv(place: Place, run: Callable[..., None]) -> None:
@@ -341,7 +347,7 @@ def _virtualenv(place: Place, run: Callable[..., None]) -> None:
     uv and today's virtualenv do not know Python 2.7, nor uv the oldest archives.
     """
     tools = places.ENV / "virtualenv.txt"
-    pin = next(line for line in tools.read_text().splitlines() if line.startswith("virtualenv=="))
+    pin = f"virtualenv=={stacks.pins(tools.read_text())['virtualenv']}"
     command = installers.uv("tool", "run", "--no-python-downloads")
     command += ["--python", str(Path(sys.executable).resolve()), "--constraints", str(tools)]
     command += ["--from", pin, "virtualenv", "--no-periodic-update"]
@@ -349,7 +355,7 @@ def _virtualenv(place: Place, run: Callable[..., None]) -> None:
     options = "--no-deps --no-compile --no-build-isolation --disable-pip-version-check --no-input"
     command = ["-m", "pip", "install", *options.split()]
     command += ["--only-binary", ":all:", "--no-binary", ",".join(stacks.table()["source_only"])]
-    run(place.python, *command, "--requirement", place.stack.lock_file)
+    run(place.python, *command, "--require-hashes", "--requirement", place.stack.lock_file)
 
 
 def _run(place: Place, lock: int, *command: str | Path, may_fail: bool = False) -> None:
@@ -376,10 +382,17 @@ def _run(place: Place, lock: int, *command: str | Path, may_fail: bool = False) 
 
 
 def _failure(place: Place, reason: str) -> str:
-    advice = "Packages come from PyPI, or from the mirror in UV_DEFAULT_INDEX and PIP_INDEX_URL"
-    if place.stack.python in ("2.7", "3.7"):
-        advice += f"; those of 2019 are ready-made for a Python {place.stack.python} on x86-64 only"
     lines = [line.rstrip() for line in place.log.read_text(errors="replace").splitlines()]
+    if any(sign in line for line in lines for sign in _MISMATCHES):
+        advice = (
+            "A file is not the one whose digest is in the lock. Take packages from PyPI, or from a "
+            "mirror that passes on PyPI's files: set UV_DEFAULT_INDEX and PIP_INDEX_URL"
+        )
+    else:
+        advice = "Packages come from PyPI, or from the mirror in UV_DEFAULT_INDEX and PIP_INDEX_URL"
+        if place.stack.python in ("2.7", "3.7"):
+            python = place.stack.python
+            advice += f"; those of 2019 are ready-made for a Python {python} on x86-64 only"
     return (
         f"the environment of {place.stack.name} could not be made ({reason}):\n  "
         + "\n  ".join([line for line in lines if line][-8:])

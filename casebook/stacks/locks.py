@@ -1,11 +1,13 @@
 """Resolve the packages of env/stacks.toml and env/*.in into exact locks.
 
-    python -m casebook.stacks.locks [NAME ...]
+    python -m casebook.stacks.locks [--keep] [NAME ...]
 
 For maintainers who change the table; readers never need it. Without arguments all locks are
-resolved again, with the names of some only those (and "book" or "test").
+resolved again, with the names of some only those (and "book" or "test"). With --keep they keep
+their versions, and get the digests of files that came later, as a wheel for a new Python does.
 """
 
+import argparse
 import os
 import re
 import subprocess
@@ -17,9 +19,9 @@ from casebook import places, stacks
 from casebook.errors import EnvironmentFailed
 from casebook.stacks import Stack, installers
 
-#: For what readers and tests install. The locks of stacks have none: they are part of what a stored
-#: run is known by.
 _HASHES = "--generate-hashes"
+#: Files of env/ whose versions are chosen by hand, and the oldest Python that they are for.
+_TOOLS = {"build": "3.7", "virtualenv": "3.11", "rattler": "3.11"}
 #: For every platform and every Python that "today" may mean, from the oldest on.
 _FOR_TODAY = ("--universal", "--python-version", "3.11")
 
@@ -68,6 +70,23 @@ def lock_of(name: str, table: dict) -> str:
     return text + "".join(f"{pin}\n" for pin in unresolved)
 
 
+def with_digests(lock_text: str, oldest: str) -> str:
+    """Return a lock whose pins are each followed by the digests of all files of their release.
+
+    lock_text: with digests or without; only these change. oldest: the first Python that it is for.
+    """
+    refused = stacks.table()["refused_by_uv"]
+    lines = stacks.without_digests(lock_text).splitlines()
+    pins = [line for line in lines if line and line[0] != "#" and line not in refused]
+    options = ("--universal", "--python-version", oldest, "--no-deps", _HASHES, "--constraints")
+    text = _resolve(pins, *options, limits=[])
+    digests = dict(re.findall(r"(?m)^(\S+==\S+)(?: ;.*?)?((?: \\\n    --hash=\S+)+)$", text))
+    digests |= {pin: f" \\\n    --hash={digest}" for pin, digest in refused.items()}
+    if without := [pin for pin in pins if pin.partition(" ;")[0] not in digests]:
+        sys.exit(f"{', '.join(without)}: this index has no digests. Take PyPI, or a mirror of it.")
+    return "".join(f"{line}{digests.get(line.partition(' ;')[0], '')}\n" for line in lines)
+
+
 def with_release(stack: Stack, package: str, release: str = "", prerelease: bool = False) -> str:
     """Return a lock like a stack's of "today", in which one package is the newest that is allowed.
 
@@ -79,7 +98,7 @@ def with_release(stack: Stack, package: str, release: str = "", prerelease: bool
     with tempfile.TemporaryDirectory() as folder:
         lock = Path(folder, "lock.txt")
         lock.write_text(stack.lock_file.read_text())  # the pins there are kept if possible
-        options = ["--output-file", str(lock), "--upgrade-package", package]
+        options = [_HASHES, "--output-file", str(lock), "--upgrade-package", package]
         options += ["--prerelease", "allow"] if prerelease else []
         try:
             _resolve(
@@ -94,26 +113,48 @@ def with_release(stack: Stack, package: str, release: str = "", prerelease: bool
         return lock.read_text()
 
 
-def main(names: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """Resolve the locks with these names, or all.
 
-    "book" is requirements.txt, "test" what the tests need besides that; the others are in
-    env/locks.
+    "book" is requirements.txt, "test" what the tests need besides that; "build", "virtualenv" and
+    "rattler" get digests alone; the others are in env/locks.
     """
-    table = stacks.table()
-    book = places.ROOT / "requirements.txt"
-    for name in names or ["book", "test", *table["packages"]]:
+    parser = argparse.ArgumentParser(prog="python -m casebook.stacks.locks")
+    parser.add_argument("--keep", action="store_true", help="change digests alone, no version")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    options, table = parser.parse_args(arguments), stacks.table()
+    pythons = {row["lock"]: row["python"] for row in table["stack"] if "lock" in row}
+    for name in options.names or ["book", "test", *_TOOLS, *table["packages"]]:
         print(name, file=sys.stderr)
-        if name in ("book", "test"):
-            source, command = f"env/{name}.in", f"casebook.stacks.locks {name}"
-            path = {"book": book, "test": places.ENV / "test.lock"}[name]
-            constraints = book.read_text().splitlines() if name == "test" else []
-            requirements = (places.ROOT / source).read_text().splitlines()
-            text = _resolve(requirements, _HASHES, *_FOR_TODAY, "--constraints", limits=constraints)
-        else:
-            source, command = "env/stacks.toml", "casebook.stacks.locks"
-            path, text = places.ENV / "locks" / f"{name}.txt", lock_of(name, table)
-        path.write_text(f"# Resolved from {source} by `python -m {command}`; do not edit.\n{text}")
+        path, oldest = _file(name), _TOOLS.get(name, "3.11")
+        if pythons.get(name, "today") != "today":
+            oldest = "3.7"
+        if is_kept := options.keep or name in _TOOLS:
+            if not path.is_file():
+                sys.exit(f"{name}: {path.name} is not there yet; without --keep it is written.")
+        text = path.read_text() if is_kept else _resolved(name, table)
+        path.write_text(with_digests(text, oldest))
+
+
+def _file(name: str) -> Path:
+    if name == "book":
+        return places.ROOT / "requirements.txt"
+    if name == "test":
+        return places.ENV / "test.lock"
+    return places.ENV / ("" if name in _TOOLS else "locks") / f"{name}.txt"
+
+
+def _resolved(name: str, table: dict) -> str:
+    """Return the text of a lock, without digests."""
+    source, command = "env/stacks.toml", "casebook.stacks.locks"
+    if name not in ("book", "test"):
+        text = lock_of(name, table)
+    else:
+        source, command = f"env/{name}.in", f"casebook.stacks.locks {name}"
+        constraints = _file("book").read_text().splitlines() if name == "test" else []
+        requirements = (places.ROOT / source).read_text().splitlines()
+        text = _resolve(requirements, *_FOR_TODAY, "--constraints", limits=constraints)
+    return f"# Resolved from {source} by `python -m {command}`; do not edit.\n{text}"
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from doctoring import (
 )
 from here import environment
 
-from casebook import places
+from casebook import places, stacks
 
 
 @pytest.fixture(scope="module")
@@ -955,7 +955,9 @@ print(keyword in names, bool(names & {"ssl_context", "context", "http_client", "
 def test_what_is_said_to_take_a_context_does(library):
     client = tls_doctor.clients.client_named(library)
     maker, keyword = client.constructor, client.keyword
-    stack = "libraries-today" if library in ("openai", "slack_sdk", "stripe") else "reports-today"
+    name, kept = library.replace("_", "-"), ("reports-today", "libraries-today")
+    stack = next((stack for stack in kept if name in stacks.get(stack).packages), "")
+    assert stack, f"name {name} under [packages] of reports-today in env/stacks.toml: this asks it"
     done = here.run(environment(stack).python, "-c", KEYWORDS, maker, keyword or "none")
     assert done.stdout.split() == [str(keyword is not None), done.stdout.split()[1]], done.stderr
     if keyword is None and library != "boto3":  # whose names are in the service's own signature

@@ -24,6 +24,8 @@ TRUSTSTORE = upstream.PACKAGE_CLAIMS[0]
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of wheels, and no other index."""
+    for stack in ("truststore-0.10.5-today", "truststore-let-go-today"):
+        environment(stack)  # as its lock has it, which an index like this one cannot
     config = tmp_path / "uv.toml"
     config.write_text(f"[pip]\nno-index = true\nfind-links = [{str(tmp_path)!r}]\n")
     monkeypatch.setenv("UV_CONFIG_FILE", str(config))

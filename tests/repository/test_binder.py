@@ -280,7 +280,8 @@ def test_a_python_and_an_environment_that_cannot_be_had_are_named_and_the_image_
     wrong = re.sub(r"(python-2\.7\S+\n  sha256: )\S{8}", r"\g<1>00000000", text)
     assert wrong != text
     listed.write_text(wrong)
-    (image.home / "env" / "locks" / "stage-1-py37.txt").write_text("requests==0.0.0.1\n")
+    none = f"requests==0.0.0.1 --hash=sha256:{'0' * 64}\n"
+    (image.home / "env" / "locks" / "stage-1-py37.txt").write_text(none)
     said = image.take(*POST_BUILD)
     assert "casebook: Python 2.7 could not be installed: hash mismatch" in said
     assert "the image is made without what failed (python -m casebook stacks --get)" in said

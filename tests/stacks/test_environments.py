@@ -1,5 +1,6 @@
 """Interpreters that are really run, and real environments, in a folder of the test's own."""
 
+import hashlib
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -193,7 +195,9 @@ def test_an_environment_is_made_again_when_it_cannot_be_believed(own):
     make()
     folder = next(path for path in places.ENVIRONMENTS.iterdir() if path.is_dir())
 
-    change("locks/stage-1-today.txt", "idna==.*", "idna==3.10")
+    digest = "946d195a0d259cbba61165e88e65941f16e9b36ea6ddb97f00452bae8b1287d3"
+    pin = rf"idna==3.10 \\\n    --hash=sha256:{digest} \\"
+    change("locks/stage-1-today.txt", r"idna==.*", pin)
     assert state() == "stale"
     assert len(make()) == 1
     assert environments.ensure(STAGE_1).versions["idna"] == "3.10"
@@ -267,6 +271,35 @@ def test_a_failed_installation_says_why_and_leaves_nothing(own, python):
         make(stack)
     assert "certifi==9" in str(error.value) and "UV_DEFAULT_INDEX" in str(error.value)
     assert state(stack) == "missing"
+
+
+@pytest.mark.parametrize("name", ["stage-1-today", "stage-1-py27"])
+def test_a_package_with_another_digest_is_refused(own, name):
+    """By uv, and by pip; both take it with its own, on which the key does not depend."""
+    stack, about = stacks.get(name), "thing-1.0.dist-info"
+    if not environments.find_interpreter(stack.python):
+        pytest.skip(f"no Python {stack.python} here")
+    wheel = own / "thing-1.0-py2.py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as made:
+        tags = "Root-Is-Purelib: true\nTag: py2-none-any\nTag: py3-none-any\n"
+        made.writestr("thing.py", "")
+        made.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n")
+        made.writestr(f"{about}/WHEEL", f"Wheel-Version: 1.0\n{tags}")
+        made.writestr(f"{about}/RECORD", "")
+
+    def lock(digest: str) -> None:
+        lines = f"--no-index\n--find-links {own}\nthing==1.0 \\\n    --hash=sha256:{digest}\n"
+        stack.lock_file.write_text(lines)
+
+    lock("0" * 64)
+    before = environments.fingerprint(stack)
+    with pytest.raises(EnvironmentFailed, match="not the one whose digest is in the lock") as error:
+        make(stack)
+    assert "PyPI's files: set UV_DEFAULT_INDEX and PIP_INDEX_URL" in str(error.value)
+    assert state(stack) == "missing"
+    lock(hashlib.sha256(wheel.read_bytes()).hexdigest())
+    assert environments.ensure(stack, retry=True).versions == {"thing": "1.0"}
+    assert environments.fingerprint(stack) == before
 
 
 PROCESS = """
@@ -349,7 +382,7 @@ def test_each_environment_holds_its_lock(lock):
         "python_version": ".".join(place.python_version.split(".")[:2]),
         "python_full_version": place.python_version,
     }
-    lines = stack.lock_file.read_text().splitlines()
+    lines = stacks.without_digests(stack.lock_file.read_text()).splitlines()
     pinned = [Requirement(line.split(" #")[0]) for line in lines if "==" in line.split("#")[0]]
     wanted = {pin.name for pin in pinned if not pin.marker or pin.marker.evaluate(here)}
     assert wanted - set(place.versions) <= {"pip", "setuptools"}

@@ -23,6 +23,7 @@ from casebook.stacks import environments, locks
 TABLE = tomllib.loads(stacks.TABLE.read_text())
 BOOK, TEST = places.ROOT / "requirements.txt", places.ENV / "test.lock"
 LOCKS = sorted((places.ENV / "locks").glob("*.txt"))
+TOOLS = [places.ENV / f"{name}.txt" for name in locks._TOOLS]
 STACKS = list(stacks.load().values())
 PUBLISHED = published.load().set_index("id").to_dict("index")
 
@@ -129,14 +130,56 @@ def test_each_lock_holds_exact_versions_and_no_address(lock):
     assert "--" not in re.sub(r"(?m)^    --hash=sha256:[0-9a-f]{64}( \\)?$", "", text)
 
 
-@pytest.mark.parametrize("lock", [BOOK, TEST], ids=lambda lock: lock.stem)
-def test_what_readers_and_tests_install_comes_with_digests(lock):
+@pytest.mark.parametrize("lock", [*LOCKS, BOOK, TEST, *TOOLS], ids=lambda lock: lock.stem)
+def test_what_is_installed_comes_with_digests(lock):
     """Each pin goes on in the next line, and that is a digest."""
     lines = lock.read_text().splitlines()
     pins = [number for number, line in enumerate(lines) if "==" in line]
-    assert len(pins) == len(lines_of(lock)) > 10
+    assert len(pins) == len(lines_of(lock)) > 0
     for number in pins:
         assert lines[number].endswith(" \\") and "--hash=sha256:" in lines[number + 1]
+
+
+def test_digests_change_no_pin_marker_or_comment(monkeypatch):
+    """What was measured stays valid when a release gets another file, as for a new Python."""
+    monkeypatch.setattr(locks, "_resolve", lambda *_, limits: RESOLVED)
+    monkeypatch.setattr(stacks, "table", lambda: {"refused_by_uv": {"old==1": "sha256:0e"}})
+    lock = "# Mine.\nidna==3 ; extra == 'x' \\\n    --hash=sha256:00\nsix==1.17.0\nold==1\n"
+    text = locks.with_digests(lock, "3.7")
+    assert stacks.without_digests(text) == stacks.without_digests(lock)
+    assert stacks.without_digests(lock) == "# Mine.\nidna==3 ; extra == 'x'\nsix==1.17.0\nold==1\n"
+    digests = "idna==3 ; extra == 'x' a1 b2 six==1.17.0 c3 old==1 0e"
+    assert re.sub(r"\s+(\\\s+--hash=sha256:)?", " ", text).strip() == f"# Mine. {digests}"
+
+
+def test_an_index_without_digests_makes_no_lock(monkeypatch):
+    monkeypatch.setattr(locks, "_resolve", lambda *_, limits: "six==1.17.0\n")
+    with pytest.raises(SystemExit, match=r"six==1.17.0: this index has no digests"):
+        locks.with_digests("six==1.17.0\n", "3.7")
+
+
+def test_versions_are_kept_on_request_and_digests_are_new(monkeypatch, tmp_path):
+    monkeypatch.setattr(places, "ENV", tmp_path)
+    monkeypatch.setattr(
+        locks, "_resolve", lambda *_, limits: "h2==4.4.1 \\\n    --hash=sha256:0b\n"
+    )
+    (tmp_path / "locks").mkdir()
+    lock = tmp_path / "locks" / "h2-today.txt"
+    lock.write_text("# Mine.\nh2==4.4.1 \\\n    --hash=sha256:0a\n")
+    locks.main(["--keep", "h2-today"])
+    assert lock.read_text() == "# Mine.\nh2==4.4.1 \\\n    --hash=sha256:0b\n"
+    with pytest.raises(SystemExit, match=r"none: none.txt is not there yet; without --keep"):
+        locks.main(["--keep", "none"])
+
+
+#: What uv says, with markers of its own.
+RESOLVED = """\
+idna==3 ; python_version < '4' and extra == 'x' \\
+    --hash=sha256:a1 \\
+    --hash=sha256:b2
+six==1.17.0 \\
+    --hash=sha256:c3
+"""
 
 
 def lines_of(path: Path) -> list[str]:
