@@ -2554,6 +2554,7 @@ class ClientRow(Record):
     FIELDS = (
         ("client", nothing, "its name; None: the program's own code"),
         ("through", nothing, "the library that called it"),
+        ("kind", nothing, "the class of another's, made of its own, that it is an object of"),
         ("contexts", int, "contexts that it made"),
         ("default", int, "of these, made by create_default_context for the program's own code"),
         ("loads", int, "loads of certificates"),
@@ -2745,6 +2746,7 @@ class Tally(object):
             row.spare_on_loop += is_spare
         self.known_loads.add(key)
         row.awaits += bool(event["who"].get("awaits"))
+        row.kind = event["who"].get("kind") or row.kind
         note_place(row.at, event["who"]["at"])
         note_place(row.trusts, event["trust"])
         note_place(row.by, event["by"])
@@ -2969,8 +2971,9 @@ class Tally(object):
         "start": on_start, "trial": on_trial, "collected": on_collected, "context": on_context,
         "load": on_load, "truststore": on_truststore, "injection": on_injection,
         "begin": on_begin, "end": on_end, "failed": on_failed, "unreached": on_unreached,
-        "reached": on_reached, "rejected": on_rejected, "exchange": on_exchange, "request": on_request,
-        "closing": on_closing, "session": on_session, "pool": on_pool, "botocore": on_botocore,
+        "reached": on_reached, "rejected": on_rejected, "exchange": on_exchange,
+        "request": on_request, "closing": on_closing, "session": on_session, "pool": on_pool,
+        "botocore": on_botocore,
         "full": on_full, "evicted": on_evicted, "heartbeat": on_heartbeat,
         "own tls": on_own_tls, "block": on_block, "silence": on_silence,
         "greenlet": on_greenlet, "wait": on_wait, "uncounted": on_uncounted,
@@ -3332,7 +3335,7 @@ class Call(object):
     """What the frames of a call tell, from the innermost on."""
 
     def __init__(self):
-        self.client = self.first = self.at = None
+        self.client = self.first = self.at = self.kind = None
         self.inner, self.awaits, self.chain = True, False, []
 
     def see_client(self, package, frame):
@@ -3343,6 +3346,8 @@ class Call(object):
             self.client = PACKAGES[package]
             if frame.f_code.co_name == "__init__" and client_named(self.client).awaiting_trial:
                 self.awaits = self.awaits or hasattr(type(frame.f_locals.get("self")), "aclose")
+            if frame.f_code.co_name in ("request", "send", "urlopen"):
+                self.kind = kind_made_of(client_named(self.client), frame) or self.kind
         elif self.client and package not in BETWEEN:
             self.inner = False
 
@@ -3362,7 +3367,8 @@ class Call(object):
         packages = packages or [package for package, _ in self.chain]
         through = packages[-1] if packages else None
         client = self.client or self.first
-        return {"client": client, "through": through, "at": self.at, "awaits": self.awaits}
+        origin = {"client": client, "through": through, "at": self.at, "awaits": self.awaits}
+        return dict(origin, kind=self.kind) if self.kind else origin
 
 
 class CallStack(object):
@@ -3374,11 +3380,11 @@ class CallStack(object):
         self.tasks = weakref.WeakKeyDictionary()
 
     def callers(self, frame):
-        """Return who made a call: {"client", "through", "at", "awaits"}.
+        """Return who made a call: {"client", "through", "at", "awaits"}, and "kind".
 
         The client that made it, the library that the program's own code called, and the
-        line of the program's own code; None for what nobody can tell; and whether it is a
-        client of httpx that awaits.
+        line of the program's own code; None for what nobody can tell; whether it is a client of
+        httpx that awaits; and, if there is one, the class of another that it is an object of.
         """
         call, depth = Call(), 0
         while frame is not None and depth < 200:
@@ -3437,6 +3443,19 @@ class CallStack(object):
         except RuntimeError:  # no loop runs here
             task = None
         return None if task is None else self.tasks.get(task)
+
+
+def kind_made_of(client, frame):
+    """Return the name of a class made of a client's, with its module, whose method a frame runs.
+
+    None if it is the client's own.
+    """
+    kind, makers = type(frame.f_locals.get("self")), client.makers.split()
+    module = str(getattr(kind, "__module__", None))
+    is_made = any(base.__name__ in makers for base in kind.__mro__[1:])
+    if not is_made or PACKAGES.get(module.partition(".")[0]) == client.name:
+        return None
+    return kind.__name__ if module == "__main__" else "%s.%s" % (module, kind.__name__)
 
 
 def is_work(frame, package):
@@ -5836,6 +5855,12 @@ def shares_contexts(examination):
     return not is_injected(examination) and version_of(examination) >= (3, 7)
 
 
+KEPT_KIND = (
+    "Each new %s loads anew; one that is kept, for many requests to few hosts, keeps its "
+    "connections, and what it loads."
+)
+
+
 def keep_one(row):
     """Return (line, sentence) of what makes the client of a row load once.
 
@@ -5858,6 +5883,9 @@ def keep_one(row):
         if client.keep and client_named(library).keyword:
             note += " " + sentence
         return client_line(library, row, "once, before the work begins"), note
+    if row.get("kind"):
+        call = call or "%s(...)" % row["kind"]
+        sentence = KEPT_KIND % row["kind"].rpartition(".")[2]
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         line += "" if row["client"] else settings_after(row["at"][0][0])
@@ -5886,8 +5914,12 @@ def own_call(row):
     if not row["at"]:
         return None
     makers = client_named(row["client"]).makers if row["client"] else "create_default_context"
-    call = call_at(row["at"][0][0], makers.split())
     client = client_named(row["client"])
+    if row.get("kind"):
+        place, name = row["at"][0][0], row["kind"].rpartition(".")[2]
+        library = row["kind"].partition(".")[0]
+        return call_at(place, [name]) or call_of_library(place, library, name)
+    call = call_at(row["at"][0][0], makers.split())
     if not call and client.connects_later:
         library, place = client.front or client.name, row["at"][0][0]
         calls = [call_of_library(place, library, name, True) for name in makers.split()]
@@ -7068,7 +7100,8 @@ class Looks(object):
         return dict(
             pid=self.pid, by=tool, gevent=self.gevent, looks=number, busy=self.busy,
             seen=sightings, share_stated=share, stack=stack[::-1], connections=self.connections,
-            came_through=self.came_through, children=children, advice=advice_on_sights(evidence, number, sightings["loading"]),
+            came_through=self.came_through, children=children,
+            advice=advice_on_sights(evidence, number, sightings["loading"]),
             why=reason, exit_status=1 if is_ill else 2 if reason else 0,
         )  # fmt: skip
 

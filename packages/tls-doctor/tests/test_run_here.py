@@ -58,7 +58,8 @@ silent = socket.create_server(("127.0.0.1", 0))
 port = silent.getsockname()[1]
 if how == "refused":
     silent.close()
-address = {"unknown": ("nobody.invalid", port), "untrusted": ("127.0.0.1", int(os.environ["SITE"].rpartition(":")[2]))}
+site = "127.0.0.1", int(os.environ["SITE"].rpartition(":")[2])
+address = {"unknown": ("nobody.invalid", port), "untrusted": site}
 address = address.get(how, ("127.0.0.1", port))
 class Refuses(http.server.BaseHTTPRequestHandler):
     def do_CONNECT(self):
@@ -89,8 +90,8 @@ for _ in range(6):
     raise AssertionError("it came through")
 """
 REASONS = {
-    "unknown": "gaierror", "refused": "ConnectionRefusedError", "untrusted": "CERTIFICATE_VERIFY_FAILED",
-    "silent": "handshake", "proxy": "407",
+    "unknown": "gaierror", "refused": "ConnectionRefusedError",
+    "untrusted": "CERTIFICATE_VERIFY_FAILED", "silent": "handshake", "proxy": "407",
 }  # fmt: skip
 
 

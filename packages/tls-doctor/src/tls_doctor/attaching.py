@@ -117,7 +117,8 @@ class Looks(object):
         return dict(
             pid=self.pid, by=tool, gevent=self.gevent, looks=number, busy=self.busy,
             seen=sightings, share_stated=share, stack=stack[::-1], connections=self.connections,
-            came_through=self.came_through, children=children, advice=advice_on_sights(evidence, number, sightings["loading"]),
+            came_through=self.came_through, children=children,
+            advice=advice_on_sights(evidence, number, sightings["loading"]),
             why=reason, exit_status=1 if is_ill else 2 if reason else 0,
         )  # fmt: skip
 

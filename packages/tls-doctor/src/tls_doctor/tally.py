@@ -16,7 +16,6 @@ from .verdicts import (
     note_place,
 )
 
-
 #: What is said of a handshake that was given up, as its time was over, or that waits still.
 UNENDED = "the handshake did not come to an end"
 
@@ -71,6 +70,7 @@ class ClientRow(Record):
     FIELDS = (
         ("client", nothing, "its name; None: the program's own code"),
         ("through", nothing, "the library that called it"),
+        ("kind", nothing, "the class of another's, made of its own, that it is an object of"),
         ("contexts", int, "contexts that it made"),
         ("default", int, "of these, made by create_default_context for the program's own code"),
         ("loads", int, "loads of certificates"),
@@ -262,6 +262,7 @@ class Tally(object):
             row.spare_on_loop += is_spare
         self.known_loads.add(key)
         row.awaits += bool(event["who"].get("awaits"))
+        row.kind = event["who"].get("kind") or row.kind
         note_place(row.at, event["who"]["at"])
         note_place(row.trusts, event["trust"])
         note_place(row.by, event["by"])
@@ -486,8 +487,9 @@ class Tally(object):
         "start": on_start, "trial": on_trial, "collected": on_collected, "context": on_context,
         "load": on_load, "truststore": on_truststore, "injection": on_injection,
         "begin": on_begin, "end": on_end, "failed": on_failed, "unreached": on_unreached,
-        "reached": on_reached, "rejected": on_rejected, "exchange": on_exchange, "request": on_request,
-        "closing": on_closing, "session": on_session, "pool": on_pool, "botocore": on_botocore,
+        "reached": on_reached, "rejected": on_rejected, "exchange": on_exchange,
+        "request": on_request, "closing": on_closing, "session": on_session, "pool": on_pool,
+        "botocore": on_botocore,
         "full": on_full, "evicted": on_evicted, "heartbeat": on_heartbeat,
         "own tls": on_own_tls, "block": on_block, "silence": on_silence,
         "greenlet": on_greenlet, "wait": on_wait, "uncounted": on_uncounted,
