@@ -334,6 +334,17 @@ def times(number):
 ENDS_WITHIN_S, LEFT_ENDS_WITHIN_S = 5, 2
 
 
+IN_MODULES = (
+    "these are the doctor's sources, and it starts itself again from its one file: run doctor.py, "
+    "which `make products` makes of them, or install the package (and not with --editable)"
+)
+
+
+def is_in_modules():
+    """Return whether this is run from the modules that the single file is made of."""
+    return os.path.basename(OWN_FILE) == "basis.py"
+
+
 def spawn_self(*arguments, **streams):
     """Start this file again as a process of its own, with the options of this Python.
 
@@ -350,6 +361,8 @@ def spawn_self(*arguments, **streams):
 
 def check_start():
     """Raise DoctorError where this process has no Python that could read this file."""
+    if is_in_modules():
+        raise DoctorError(IN_MODULES)
     python = os.path.basename(sys.executable or "").lower()
     if getattr(sys, "frozen", False) or "py" not in python:
         # A frozen program would start itself, and that would start itself.
@@ -2456,8 +2469,10 @@ EVENTS = {
     "end": ("h t ok why ms alpn host", "a handshake ended; ok: it came through; alpn: the protocol "
         "that was chosen"),
     "failed": ("why", "no connection was made, and no handshake told why"),
-    "unreached": ("why", "no host was found, or it refused; until the first `reached`"),
-    "reached": ("", "a host was reached; noted once in a process"),
+    "unreached": ("why port", "no host was found, or it refused, or was given up; until the first "
+        "`reached` of this port"),
+    "reached": ("port", "a host was reached; noted once for each port in a process"),
+    "rejected": ("h why", "it ended with an error in the place of a first answer"),
     "exchange": ("h n", "how many more times something was sent and answered (none of HTTP/2)"),
     "request": ("c", "a request, if http.client tells"),
     "closing": ("c h who by", "a reply ends its connection (Connection: close)"),
@@ -2489,6 +2504,10 @@ EVENTS = {
 
 
 # --------------------------------------------------------- the tally of a run: its events, counted
+
+
+#: What is said of a handshake that was given up, as its time was over, or that waits still.
+UNENDED = "the handshake did not come to an end"
 
 
 class Stall(Record):
@@ -2554,6 +2573,7 @@ class ClientRow(Record):
     FIELDS = (
         ("client", nothing, "its name; None: the program's own code"),
         ("through", nothing, "the library that called it"),
+        ("kind", nothing, "the class of another's, made of its own, that it is an object of"),
         ("contexts", int, "contexts that it made"),
         ("default", int, "of these, made by create_default_context for the program's own code"),
         ("loads", int, "loads of certificates"),
@@ -2684,7 +2704,8 @@ class Tally(object):
         self.connected = {}  # (process, client that connected, host): its connections
         self.connector, self.exchanges = {}, {}  # by (process, connection)
         self.most_open = {}  # (process, client that connected): connections at once
-        self.unreached, self.reached = [], False
+        self.unended = 0  # handshakes that ended without a reason
+        self.unreached, self.reached = {}, set()  # by port
 
     def add(self, event):
         """Count one event."""
@@ -2758,6 +2779,7 @@ class Tally(object):
         load = Load(row=row, key=key, is_spare=is_spare, ms=event["ms"], loop=event["loop"])
         self.loads.setdefault(context, []).append(load)
         row.awaits += bool(event["who"].get("awaits"))
+        row.kind = event["who"].get("kind") or row.kind
         note_place(row.at, event["who"]["at"])
         note_place(row.trusts, event["trust"])
         note_place(row.by, event["by"])
@@ -2851,6 +2873,7 @@ class Tally(object):
             self.total.handshakes += 1
         else:
             self.total.failed += 1
+            self.unended += event.get("why") is None
             note_place(self.total.failures, event.get("why"))
         self.under_way[event["pid"]] -= 1
         start, of_row = self.begun.pop(connection)
@@ -2871,12 +2894,19 @@ class Tally(object):
         note_place(self.total.failures, event["why"])
 
     def on_unreached(self, event):
-        """Note that a host was not reached."""
-        note_place(self.unreached, event["why"])
+        """Note that a port of a host was not reached."""
+        note_place(self.unreached.setdefault(event["port"], []), event["why"])
 
-    def on_reached(self, _):
-        """Note that a host was reached."""
-        self.reached = True
+    def on_reached(self, event):
+        """Note that a port was reached."""
+        self.reached.add(event["port"])
+
+    def on_rejected(self, event):
+        """Take a handshake back after which the server has ended the connection."""
+        if connection_of(event) in self.row_of_connection:
+            self.total.handshakes -= 1
+            self.total.failed += 1
+            note_place(self.total.failures, event["why"])
 
     def on_exchange(self, event):
         """Count what went over a connection whose begin was seen."""
@@ -2996,8 +3026,9 @@ class Tally(object):
         "load": on_load, "identity": on_identity, "truststore": on_truststore,
         "injection": on_injection,
         "begin": on_begin, "end": on_end, "failed": on_failed, "unreached": on_unreached,
-        "reached": on_reached, "exchange": on_exchange, "request": on_request,
-        "closing": on_closing, "session": on_session, "pool": on_pool, "botocore": on_botocore,
+        "reached": on_reached, "rejected": on_rejected, "exchange": on_exchange,
+        "request": on_request, "closing": on_closing, "session": on_session, "pool": on_pool,
+        "botocore": on_botocore,
         "full": on_full, "evicted": on_evicted, "heartbeat": on_heartbeat,
         "own tls": on_own_tls, "block": on_block, "silence": on_silence,
         "greenlet": on_greenlet, "wait": on_wait, "uncounted": on_uncounted,
@@ -3009,8 +3040,11 @@ class Tally(object):
     def finish(self):
         """Return the counts, a dictionary as `Counts`; nothing can be added to them."""
         total = self.total
-        if not (self.reached or total.connections):  # else others than the counted were meant
-            total.failures += self.unreached
+        if not total.handshakes:  # else others than the counted were meant
+            for port in sorted(set(self.unreached) - self.reached, key=str):
+                total.failures += self.unreached[port]
+            unended = len(self.begun) + self.unended
+            total.failures += [[UNENDED, unended]] if unended else []
         pids = [pid for pid, _ in self.makers]
         total.processes = len(set(pids) | set(self.under_way) | self.programs)
         total.cpu_ms = sum(self.cpu_ms[pid] - self.started_ms.get(pid, 0) for pid in self.cpu_ms)
@@ -3258,6 +3292,17 @@ def current_greenlet():
     return get_current and get_current()
 
 
+def port_of(args, place):
+    """Return the port in the arguments of a function that connects; None if there is none.
+
+    It stands in an address at a place, or there itself.
+    """
+    port = args[place] if len(args) > place else None
+    if isinstance(port, tuple):
+        port = port[1] if len(port) > 1 else None
+    return port if isinstance(port, int) else None
+
+
 def greenlets_wait():
     """Return 2 if a greenlet asks, 1 if the main program does while greenlets wait, else 0."""
     greenlet = current_greenlet()
@@ -3345,7 +3390,7 @@ class Call(object):
     """What the frames of a call tell, from the innermost on."""
 
     def __init__(self):
-        self.client = self.first = self.at = None
+        self.client = self.first = self.at = self.kind = None
         self.inner, self.awaits, self.chain = True, False, []
 
     def see_client(self, package, frame):
@@ -3356,6 +3401,8 @@ class Call(object):
             self.client = PACKAGES[package]
             if frame.f_code.co_name == "__init__" and client_named(self.client).awaiting_trial:
                 self.awaits = self.awaits or hasattr(type(frame.f_locals.get("self")), "aclose")
+            if frame.f_code.co_name in ("request", "send", "urlopen"):
+                self.kind = kind_made_of(client_named(self.client), frame) or self.kind
         elif self.client and package not in BETWEEN:
             self.inner = False
 
@@ -3375,7 +3422,8 @@ class Call(object):
         packages = packages or [package for package, _ in self.chain]
         through = packages[-1] if packages else None
         client = self.client or self.first
-        return {"client": client, "through": through, "at": self.at, "awaits": self.awaits}
+        origin = {"client": client, "through": through, "at": self.at, "awaits": self.awaits}
+        return dict(origin, kind=self.kind) if self.kind else origin
 
 
 class CallStack(object):
@@ -3387,11 +3435,11 @@ class CallStack(object):
         self.tasks = weakref.WeakKeyDictionary()
 
     def callers(self, frame):
-        """Return who made a call: {"client", "through", "at", "awaits"}.
+        """Return who made a call: {"client", "through", "at", "awaits"}, and "kind".
 
         The client that made it, the library that the program's own code called, and the
-        line of the program's own code; None for what nobody can tell; and whether it is a
-        client of httpx that awaits.
+        line of the program's own code; None for what nobody can tell; whether it is a client of
+        httpx that awaits; and, if there is one, the class of another that it is an object of.
         """
         call, depth = Call(), 0
         while frame is not None and depth < 200:
@@ -3450,6 +3498,19 @@ class CallStack(object):
         except RuntimeError:  # no loop runs here
             task = None
         return None if task is None else self.tasks.get(task)
+
+
+def kind_made_of(client, frame):
+    """Return the name of a class made of a client's, with its module, whose method a frame runs.
+
+    None if it is the client's own.
+    """
+    kind, makers = type(frame.f_locals.get("self")), client.makers.split()
+    module = str(getattr(kind, "__module__", None))
+    is_made = any(base.__name__ in makers for base in kind.__mro__[1:])
+    if not is_made or PACKAGES.get(module.partition(".")[0]) == client.name:
+        return None
+    return kind.__name__ if module == "__main__" else "%s.%s" % (module, kind.__name__)
 
 
 def is_work(frame, package):
@@ -3925,22 +3986,8 @@ def probe_gevents_sockets(probes, module):
 
 
 def probe_selectors(probes, module):
-    """Note the connections of asyncio's own loops, which are there a turn later."""
-    kind = module.BaseSelectorEventLoop
-    function = kind._sock_connect_cb
-
-    def _sock_connect_cb(loop, future, *args):
-        was_done = future.done()
-        result = function(loop, future, *args)
-        if future.done() and not was_done and not future.cancelled():
-            error = getattr(future, "_exception", None)  # to ask for it would be to handle it
-            if error is None:
-                probes.reached()
-            else:
-                probes.unreached(error)
-        return result
-
-    probes.replace(kind, "_sock_connect_cb", named(_sock_connect_cb, function))
+    """Note whom asyncio's own loops reach."""
+    probes.reaches(module.BaseSelectorEventLoop, "sock_connect", 2)
 
 
 def probe_pyopenssl(probes, module):
@@ -4049,7 +4096,10 @@ def probe_executor(probes, module):
 
 
 def probe_uvloop(probes, module):
-    """Watch the loops of uvloop."""
+    """Watch the loops of uvloop, and note whom they reach."""
+    probes.reaches(module.Loop, "getaddrinfo", 2)
+    probes.reaches(module.Loop, "create_connection", 3)
+    probes.reaches(module.Loop, "sock_connect", 2)
     probes.runs(module.Loop)
     probes.makes_tasks(module.Loop)
 
@@ -4072,6 +4122,36 @@ def probe_trio(probes, module):
 
     module.setup_runner = named(setup_runner, original)
     module.run = named(run_to_the_end, run)
+
+
+def probe_trios_sockets(probes, module):
+    """Note whom trio's sockets reach."""
+    probes.reaches(module._SocketType, "connect")
+
+
+def probe_twisteds_sockets(probes, module):
+    """Note whom Twisted's sockets reach."""
+    kind, connected = module.BaseClient, module.BaseClient._connectDone
+    failed = kind.failIfNotConnected
+
+    def fail_if_not_connected(client, error):
+        if not client.connected and not client.disconnected and hasattr(client, "connector"):
+            probes.unreached(error, port_of([getattr(client, "addr", None)], 0))
+        return failed(client, error)
+
+    def connect_done(client):
+        probes.reached(port_of([client.addr], 0))
+        return connected(client)
+
+    probes.replace(kind, "failIfNotConnected", named(fail_if_not_connected, failed))
+    probes.replace(kind, "_connectDone", named(connect_done, connected))
+
+
+def probe_proxy_errors(probes, module):
+    """Note the refusals of proxies."""
+    for name in ("ClientHttpProxyError", "ProxyError"):
+        if hasattr(module, name):
+            probes.raises(getattr(module, name))
 
 
 def probe_twisted(probes, module):
@@ -4185,6 +4265,7 @@ def probe_http(probes, module):
         return reply
 
     probes.replace(module.HTTPConnection, "getresponse", named(getresponse, answered))
+    probes.failing(module.HTTPConnection, "_tunnel")
     original = module.HTTPConnection.putheader
 
     def putheader(connection, header, *values):
@@ -4211,6 +4292,10 @@ PROBED = {
     "concurrent.futures.thread": probe_executor,
     "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "twisted.internet.base": probe_twisted,
+    "trio._socket": probe_trios_sockets, "twisted.internet.tcp": probe_twisteds_sockets,
+    "aiohttp.client_exceptions": probe_proxy_errors, "httpcore._exceptions": probe_proxy_errors,
+    "httpcore2._exceptions": probe_proxy_errors, "websockets.exceptions": probe_proxy_errors,
+    "python_socks._errors": probe_proxy_errors,
     "eventlet.hubs.hub": probe_eventlet,
     "urllib3.contrib.pyopenssl": probe_injection,
     "requests.packages.urllib3.contrib.pyopenssl": probe_injection,
@@ -4226,6 +4311,8 @@ UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK, errno.EISCONN
 BLOCKS_FROM_S = 0.02
 #: A context that says how it is set takes no time, unless it waits.
 ASKED_FROM_S = 0.002
+#: What an attempt to connect ends with that its client does not wait for any longer.
+GIVEN_UP = "given up before it was connected"
 
 
 class Probes(object):
@@ -4249,7 +4336,8 @@ class Probes(object):
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
         self.hook = ImportHook(self.is_probed, self.probe)
-        self.heartbeat, self.watched, self.answered_in = Heartbeat(self), {}, set()
+        self.heartbeat, self.watched = Heartbeat(self), {}
+        self.answered_in, self.accepted = set(), set()  # (process, port); connections
 
     # ------------------------------------------------------------------ what is noted, and of what
 
@@ -4527,7 +4615,9 @@ class Probes(object):
         if ok and len(self.numbers) > 10000:
             dead = [key for key, (alive, _) in list(self.numbers.items()) if alive() is None]
             for key in dead:
-                self.talks.pop(self.numbers.pop(key, (None, None))[1], None)
+                number = self.numbers.pop(key, (None, None))[1]
+                self.talks.pop(number, None)
+                self.accepted.discard(number)
 
     def failing(self, kind, name):
         """Note what a function of a class that makes a connection ends with, if it makes none.
@@ -4562,7 +4652,11 @@ class Probes(object):
         probes = self
 
         def talk(connection, *args, **kwargs):
-            result = function(connection, *args, **kwargs)
+            try:
+                result = function(connection, *args, **kwargs)
+            except Exception as error:
+                probes.rejected(connection, error)
+                raise
             number = probes.number_if_any(connection) if result and probes.active else None
             if number is not None:
                 try:
@@ -4572,6 +4666,20 @@ class Probes(object):
             return result
 
         return named(talk, function)
+
+    def rejected(self, connection, error):
+        """Note that a connection ends with an error in the place of a first answer.
+
+        By TLS 1.3 a server may refuse it when the client's part of the handshake is over: as the
+        client has shown no certificate, say.
+        """
+        number = self.number_if_any(connection) if self.active else None
+        kinds = [kind.__name__ for kind in type(error).__mro__]
+        ends = set(["SSLError", "ConnectionError"]) & set(kinds)
+        waits = kinds[0].startswith("SSLWant") or "timeout" in kinds or "TimeoutError" in kinds
+        if ends and not waits and number is not None and number not in self.accepted:
+            self.accepted.add(number)  # it says so once
+            self.note("rejected", h=number, why=describe(error))
 
     def sent(self, number, connection):
         """Note that something was sent over a connection."""
@@ -4588,6 +4696,7 @@ class Probes(object):
 
     def answered(self, number, _connection):
         """Note that something was read from a connection."""
+        self.accepted.add(number)
         if self.talks.get(number, {}).get("number"):
             self.talks[number]["answered"] = True
 
@@ -4604,36 +4713,53 @@ class Probes(object):
         self.replace(kind, "connect", named(connect, function))
         self.reaches(kind, "connect")
 
-    def reaches(self, owner, name):
+    def reaches(self, owner, name, place=1):
         """Note what a function ends with that looks for a host or connects to it.
 
-        And, the first time, that one connected, or was answered.
+        And, the first time, that it connected to a port. place: of its address among its arguments.
         """
-        function, probes = getattr(owner, name), self
+        function, probes, connects = getattr(owner, name), self, name != "getaddrinfo"
 
         def reach(*args, **kwargs):
+            port = kwargs.get("port", port_of(args, place))
+            if port is None and connects:  # a socket of this machine
+                return function(*args, **kwargs)
             try:
                 result = function(*args, **kwargs)
             except Exception as error:
                 if getattr(error, "errno", None) not in UNDER_WAY:
-                    probes.unreached(error)
+                    probes.unreached(error, port)
                 raise
-            if name != "getaddrinfo":
-                probes.reached()
+            if hasattr(result, "__await__") and hasattr(result, "send"):
+                return Attempt(result, probes, port, connects)
+            if connects:
+                probes.reached(port)
             return result
 
         self.replace(owner, name, named(reach, function))
 
-    def unreached(self, error):
-        """Note that a host was not reached, unless another was."""
-        if self.active and os.getpid() not in self.answered_in:
-            self.note("unreached", why=describe(error))
+    def unreached(self, error, port):
+        """Note that a port of a host was not reached, unless that of another was."""
+        if self.active and (os.getpid(), port) not in self.answered_in:
+            is_told = isinstance(error, Exception) and type(error).__name__ != "CancelledError"
+            self.note("unreached", why=describe(error) if is_told else GIVEN_UP, port=port)
 
-    def reached(self):
-        """Note that a host was reached, the first time."""
-        if self.active and os.getpid() not in self.answered_in:
-            self.answered_in.add(os.getpid())
-            self.note("reached")
+    def reached(self, port):
+        """Note that a port was reached, the first time."""
+        if self.active and (os.getpid(), port) not in self.answered_in:
+            self.answered_in.add((os.getpid(), port))
+            self.note("reached", port=port)
+
+    def raises(self, kind):
+        """Note that an exception was made by which a client says that there is no connection."""
+        original, probes = kind.__init__, self
+
+        def begin(error, *args, **kwargs):
+            original(error, *args, **kwargs)
+            if probes.active:
+                probes.note("failed", why=describe(error))
+
+        self.replace(kind, "__init__", named(begin, original))
 
     # ------------------------------------------------------------------- waits under a running loop
 
@@ -4861,6 +4987,45 @@ class Probes(object):
                 self.changes[name](module)
         except Exception as error:  # a module that only has the name of the one that is meant
             self.note("unprobed", module=name, why=readable(error))
+
+
+class Attempt(object):
+    """Awaits a coroutine that looks for a host or connects to it, and notes what it ends with."""
+
+    def __init__(self, coroutine, probes, port, connects):
+        self.coroutine, self.probes, self.port, self.connects = coroutine, probes, port, connects
+
+    def __await__(self):
+        return self
+
+    __iter__ = __await__
+
+    def __next__(self):
+        return self.send(None)
+
+    def send(self, value):
+        """Go on with it."""
+        return self.go_on(self.coroutine.send, value)
+
+    def throw(self, *error):
+        """Go on with it, with an exception."""
+        return self.go_on(self.coroutine.throw, *error)
+
+    def close(self):
+        """Give it up."""
+        self.coroutine.close()
+
+    def go_on(self, function, *args):
+        """Return what a function of the coroutine's does."""
+        try:
+            return function(*args)
+        except StopIteration:
+            if self.connects:
+                self.probes.reached(self.port)
+            raise
+        except BaseException as error:  # also one that was cancelled, as its time was over
+            self.probes.unreached(error, self.port)
+            raise
 
 
 class Counting(object):
@@ -5783,6 +5948,12 @@ def shares_contexts(examination):
     return not is_injected(examination) and version_of(examination) >= (3, 7)
 
 
+KEPT_KIND = (
+    "Each new %s loads anew; one that is kept, for many requests to few hosts, keeps its "
+    "connections, and what it loads."
+)
+
+
 def keep_one(row):
     """Return (line, sentence) of what makes the client of a row load once.
 
@@ -5805,6 +5976,9 @@ def keep_one(row):
         if client.keep and client_named(library).keyword:
             note += " " + sentence
         return client_line(library, row, "once, before the work begins"), note
+    if row.get("kind"):
+        call = call or "%s(...)" % row["kind"]
+        sentence = KEPT_KIND % row["kind"].rpartition(".")[2]
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         line += "" if row["client"] else settings_after(row["at"][0][0])
@@ -5840,8 +6014,12 @@ def own_call(row):
     if not row["at"]:
         return None
     makers = client_named(row["client"]).makers if row["client"] else "create_default_context"
-    call = call_at(row["at"][0][0], makers.split())
     client = client_named(row["client"])
+    if row.get("kind"):
+        place, name = row["at"][0][0], row["kind"].rpartition(".")[2]
+        library = row["kind"].partition(".")[0]
+        return call_at(place, [name]) or call_of_library(place, library, name)
+    call = call_at(row["at"][0][0], makers.split())
     if not call and client.connects_later:
         library, place = client.front or client.name, row["at"][0][0]
         calls = [call_of_library(place, library, name, True) for name in makers.split()]
@@ -6645,6 +6823,8 @@ def escaped(text):
 _STANDARD = re.compile(r"/lib(64)?/python\d+(\.\d+)?/|/(site|dist)-packages/")
 #: What a thread that fetches goes through.
 _FETCHING = ("/ssl.py", "/http/client.py", "/httplib.py")
+#: What reads over TLS.
+_TLS = ("/ssl.py", "/OpenSSL/SSL.py", "/urllib3/contrib/pyopenssl.py")
 #: What a loop shows is a wait where at least this many looks found one.
 ENOUGH_LOOKS = 2
 LOOK_LONGER = "look longer (--seconds 30), while it fetches"
@@ -6665,6 +6845,17 @@ def fetches(frames):
     """Return whether a thread is in a call of a client that the doctor knows, or in TLS."""
     paths = [file_of(frame) for frame in frames]
     return any(path.endswith(_FETCHING) or package_of_path(path) in PACKAGES for path in paths)
+
+
+def is_answered(frames):
+    """Return whether a thread reads, or waits to, over a connection whose handshake is over."""
+    paths, names = [file_of(frame) for frame in frames], [frame["name"] for frame in frames]
+    names = [name.rpartition(".")[2] for name in names]
+    if not paths or "do_handshake" in names:
+        return False
+    if paths[0].endswith("urllib3/util/wait.py"):
+        return any(path.endswith("urllib3/contrib/pyopenssl.py") for path in paths)
+    return names[0] in ("read", "recv", "recv_into") and paths[0].endswith(_TLS)
 
 
 def package_of_path(path):
@@ -6763,12 +6954,17 @@ def advice_on_kept(frames, greenlets):
     return advise("asyncio", line=line_in_a_thread(line, caller.path), **names)
 
 
-def reason_untold(sightings, looks, is_seen, children):
+def reason_untold(sightings, looks, is_seen, came_through, children):
     """Return why looks give neither an illness nor an all-clear; None if they give one.
 
     sightings: how many of the looks found what. is_seen: something was at work that they could
-    have found it in. children: Pythons that the process has started.
+    have found it in. came_through: as `Looks` has it. children: Pythons that the process has
+    started.
     """
+    if sightings["loading"] > ENOUGH_LOOKS and not came_through:
+        text = "loads of certificates were caught in %d of %s, and no connection was seen to come "
+        text += "through. If none does, its loads are no fault: `doctor.py run` tells what "
+        return (text + "connections end with") % (sightings["loading"], several(looks, "look"))
     if sightings["loading"] > ENOUGH_LOOKS:
         text = "loads of certificates were caught in %d of %s; how much of its CPU time they take, "
         return (text + "`doctor.py run` counts") % (
@@ -6807,6 +7003,26 @@ def is_tracker(pid):
 
 def connections_of(pid):
     """Return how many TCP connections of a process are established; None if nobody tells."""
+    connections = established(pid)
+    return None if connections is None else len(connections)
+
+
+def answered_of(pid):
+    """Return those connections of a process, made by itself, over which something has come.
+
+    A set of what tells them from others. (Without what came, if nobody tells that.)
+    """
+    connections = established(pid) or {}
+    counted = received() if is_beside(pid) else {}
+    return set(
+        number
+        for number, is_accepted in connections.items()
+        if not is_accepted and counted.get(number, 1)
+    )
+
+
+def established(pid):
+    """Return {a TCP connection of a process: whether it accepted it}; None if nobody tells."""
     try:
         folder, numbers = "/proc/%d/fd" % pid, set()
         for name in os.listdir(folder):
@@ -6815,16 +7031,80 @@ def connections_of(pid):
             except OSError:  # it was closed meanwhile
                 continue
             numbers |= set([match.group(1)] if match else [])
-        established = 0
+        rows = []
         for table in ("tcp", "tcp6"):
             path = "/proc/%d/net/%s" % (pid, table)
             if os.path.exists(path):
                 with open(path) as file:
-                    rows = [line.split() for line in file.readlines()[1:]]
-                established += sum(row[3] == "01" and row[9] in numbers for row in rows)
-        return established
+                    rows += [line.split() for line in file.readlines()[1:]]
+        listening = set(row[1].rpartition(":")[2] for row in rows if row[3] == "0A")
+        return dict(
+            (row[9], row[1].rpartition(":")[2] in listening)
+            for row in rows
+            if row[3] == "01" and row[9] in numbers
+        )
     except (EnvironmentError, AttributeError, IndexError):
         return None
+
+
+def is_beside(pid):
+    """Return whether a process has the network of this one; a container may have its own."""
+    try:
+        return os.readlink("/proc/%d/ns/net" % pid) == os.readlink("/proc/self/ns/net")
+    except (EnvironmentError, AttributeError):
+        return False
+
+
+#: Linux's sock_diag: the header of a question and of an answer, and where in an answer stand the
+#: number of the connection, its further parts, and in that of TCP the bytes that came.
+_HEADER, _NUMBER_AT, _PARTS_AT, _BYTES_AT = "=IHHII", 84, 88, 128
+
+
+def received():
+    """Return {a TCP connection that is established: how many bytes have come}, of this network.
+
+    {} if this system does not tell.
+    """
+    import socket
+    import struct
+
+    counted = {}
+    try:
+        link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4)
+    except (EnvironmentError, AttributeError):
+        return counted
+    try:
+        link.settimeout(1)
+        for family in (socket.AF_INET, socket.AF_INET6):
+            asked = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 2, 0, 1 << 1)
+            link.send(struct.pack(_HEADER, 16 + len(asked), 20, 0x301, 0, 0) + asked)
+            is_last = False
+            while not is_last:
+                data = link.recv(1 << 17)
+                while len(data) >= 16:
+                    length, kind = struct.unpack_from(_HEADER, data)[:2]
+                    is_last = is_last or kind in (2, 3)  # an error, or the end
+                    if kind == 20:
+                        counted.update(received_by(data[:length]))
+                    data = data[max(16, (length + 3) & ~3) :]
+    except (EnvironmentError, struct.error):
+        pass
+    finally:
+        link.close()
+    return counted
+
+
+def received_by(answer):
+    """Return {a connection: how many bytes have come}, of an answer of sock_diag's."""
+    import struct
+
+    (number,), at = struct.unpack_from("=I", answer, _NUMBER_AT), _PARTS_AT
+    while at + 4 <= len(answer):
+        length, kind = struct.unpack_from("=HH", answer, at)
+        if kind == 2 and length >= 4 + _BYTES_AT + 8:
+            return {str(number): struct.unpack_from("=Q", answer, at + 4 + _BYTES_AT)[0]}
+        at += max(4, (length + 3) & ~3)
+    return {}
 
 
 # ------------------------------------------------------------------------------- a running process
@@ -6861,6 +7141,9 @@ class Looks(object):
     def __init__(self, pid):
         self.pid, self.samples, self.busy, self.gevent = pid, [], 0, None
         self.is_seen, self.connections, self.previous = False, None, set()
+        # Whether a connection was seen to come through. (Not one that was there before, which a
+        # database may keep.)
+        self.came_through, self.old, self.new = False, None, set()
 
     def add(self, threads):
         """Note what one look has found."""
@@ -6875,10 +7158,21 @@ class Looks(object):
         number = connections_of(self.pid)
         if number is not None:
             self.connections = max(number, self.connections or 0)
+        self.came_through = self.came_through or self.sees_answers(threads)
         # A loop that awaits is mostly seen at rest, whatever it fetches.
         has_loop = loop or any(in_loop(thread) for thread in threads)
         is_at_work = any(fetches(thread["frames"]) for thread in threads)
         self.is_seen = self.is_seen or is_at_work or bool(has_loop and self.connections != 0)
+
+    def sees_answers(self, threads):
+        """Return whether a look shows that a connection has come through.
+
+        A thread reads over TLS; or two looks, one after the other, have met a connection.
+        """
+        answered = answered_of(self.pid)
+        self.old = answered if self.old is None else self.old
+        previous, self.new = self.new, answered - self.old
+        return bool(previous & self.new) or any(is_answered(it["frames"]) for it in threads)
 
     def evidence(self, *sights):
         """Return {what was seen: the first stack that shows it}, of some sights."""
@@ -6892,12 +7186,13 @@ class Looks(object):
         number = len(self.samples)
         sightings = dict((sight, sum(sight in sample for sample in self.samples)) for sight in ALL)
         loading = 100.0 * sightings["loading"] / max(self.busy, sightings["loading"], 1)
-        often = sightings["loading"] > ENOUGH_LOOKS
+        often = sightings["loading"] > ENOUGH_LOOKS and self.came_through
         # One look alone may have met a wait of a millisecond.
         waits = max(sightings[sight] for sight in ("blocked", "not patched", "kept"))
         is_ill = waits >= ENOUGH_LOOKS or (often and loading > max(share, LOADING_FROM))
         children = children_of(self.pid)
-        reason = None if is_ill else reason_untold(sightings, number, self.is_seen, children)
+        facts = self.is_seen, self.came_through, children
+        reason = None if is_ill else reason_untold(sightings, number, *facts)
         told = [sight for sight in ALL if sightings[sight] >= ENOUGH_LOOKS]
         evidence = self.evidence(*[sight for sight in told if sight != "loading" or often])
         first = self.evidence(*ALL)
@@ -6906,7 +7201,8 @@ class Looks(object):
         return dict(
             pid=self.pid, by=tool, gevent=self.gevent, looks=number, busy=self.busy,
             seen=sightings, share_stated=share, stack=stack[::-1], connections=self.connections,
-            children=children, advice=advice_on_sights(evidence, number, sightings["loading"]),
+            came_through=self.came_through, children=children,
+            advice=advice_on_sights(evidence, number, sightings["loading"]),
             why=reason, exit_status=1 if is_ill else 2 if reason else 0,
         )  # fmt: skip
 
@@ -8560,6 +8856,9 @@ def main(arguments):
     command = "".join(arguments[:1])
     if command in CHILD_COMMANDS:
         return CHILD_COMMANDS[command](arguments[1:])
+    if is_in_modules():
+        print_line("doctor: %s." % IN_MODULES)
+        return 2
     if command in ("-h", "--help"):
         print(__doc__.strip())
     elif command == "--version":

@@ -152,3 +152,55 @@ def test_tls_of_its_own_is_named_when_it_is_imported(made_up):
     watching.probe("fetchling_tls", types.ModuleType("fetchling_tls"))
     assert [(event["is"], event["name"]) for event in noted] == [("own tls", "fetchling")]
     assert count_events(noted)["own_tls"] == ["fetchling"]
+
+
+SESSIONS = """
+def requests_module():
+    class Session:
+        def get(self): return self.request()
+        def request(self): return look()
+    return Session
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "kind"),
+    [
+        ("google.auth.transport.requests", "google.auth.transport.requests.Authorized"),
+        ("__main__", "Authorized"),
+        ("requests.sessions", None),  # its own
+    ],
+)
+def test_a_session_that_another_has_made_its_own_of_is_told_by_its_class(module, kind):
+    watching, noted = probes.Probes(lambda _: None), []
+    look = lambda: noted.append(watching.callers(sys._getframe(1)))  # noqa: E731
+    namespace = {"__name__": "requests.sessions", "look": look}
+    exec(compile(SESSIONS, "/lib/site-packages/requests/sessions.py", "exec"), namespace)
+    session = namespace["requests_module"]()
+    type("Authorized", (session,), {"__module__": module})().get()
+    session().get()
+    assert [origin.get("kind") for origin in noted] == [kind, None]
+    assert {origin["client"] for origin in noted} == {"requests"}
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        ("AuthorizedSession(key)", "session = AuthorizedSession(key)"),
+        ("other()", "session = google.auth.transport.requests.AuthorizedSession(...)"),
+    ],
+)
+def test_such_a_session_is_kept_as_the_program_makes_it(made, line, tmp_path):
+    """A Session of requests' own would ask without the authorization."""
+    path = tmp_path / "program.py"
+    text = "from google.auth.transport.requests import AuthorizedSession\ndef make():\n"
+    path.write_text(f"{text}    return {made}\nmake().get(URL)\n")
+    kind = "google.auth.transport.requests.AuthorizedSession"
+    row = {
+        "client": "requests", "through": "requests", "kind": kind, "awaits": 0, "loads": 9,
+        "trusts": [["system", 9]], "at": [[f"{path}:4", 9]],
+    }  # fmt: skip
+    advised, sentence = advice.keep_one(row)
+    assert advised.startswith(line + "  # once")
+    assert sentence.startswith("Each new AuthorizedSession loads anew")
+    assert advice.keep_one(dict(row, kind=None))[0] == "session = requests.Session()"

@@ -17,6 +17,7 @@ from tls_doctor import (
     heartbeat,
     judging,
     loads,
+    probed,
     probes,
     state,
     tally,
@@ -564,21 +565,113 @@ def test_what_connections_end_with_is_counted_by_its_words():
     assert is_broken(dict(counts, handshakes=0))
     assert not is_broken(dict(counts, handshakes=0, failures=[]))  # nothing was tried
     # What failed at the end, and what was not even reached.
-    both = [event("failed", why="refused"), event("unreached", why="no such host")]
+    both = [event("failed", why="refused"), event("unreached", why="no such host", port=443)]
     assert count_events(both)["failures"] == [["refused", 1], ["no such host", 1]]
 
 
-def test_hosts_that_nobody_reached_count_where_none_was():
-    """Of names and addresses that are tried in turn, one is enough."""
+def of_httpx(*events):
+    """The counts of four loads of httpx, and of what its connections came to."""
     loads = [event("context", c=1, who=HTTPX, default=False), load(1, who=HTTPX)]
     loads += [load(c, who=HTTPX, ms=500) for c in (2, 3, 4)]
-    lost = [event("unreached", why="no such host")] * 2
-    counts = count_events([*loads, *lost, event("exit", cpu=2000)])
-    assert counts["failures"] == [["no such host", 2]] and is_broken(counts)
+    return count_events([*loads, *events, event("exit", cpu=2000)])
+
+
+def test_a_port_that_nobody_reached_is_told_where_no_connection_came_through():
+    """Of names and addresses that are tried in turn, one is enough."""
+    lost = [event("unreached", why="no such host", port=443)] * 2
+    for more in ([], [event("reached", port=5432)]):  # a database, say
+        counts = of_httpx(*lost, *more)
+        assert counts["failures"] == [["no such host", 2]] and is_broken(counts)
+        assert verdict_on(counts, 5.0) == UNSEEN
+    counts = of_httpx(*lost, event("reached", port=443))  # without TLS
+    assert counts["failures"] == [] and verdict_on(counts, 5.0) == REPEATED
+    counts = of_httpx(*lost, *connection(1, 1, who=HTTPX))
+    assert counts["failures"] == [] and verdict_on(counts, 5.0) == REPEATED
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        connection(1, 1, who=HTTPX, end=False),  # a client that awaits, whose time is over
+        connection(1, 1, who=HTTPX, ok=False),  # gevent's time-out, which is no Exception
+    ],
+)
+def test_a_handshake_without_an_end_did_not_come_through(failing):
+    counts = of_httpx(*failing)
+    assert counts["failures"] == [[tally.UNENDED, 1]]
     assert verdict_on(counts, 5.0) == UNSEEN
-    for more in (event("reached"), *connection(1, 1, who=HTTPX)[:1]):  # plain HTTP, say
-        counts = count_events([*loads, *lost, more, event("exit", cpu=2000)])
-        assert counts["failures"] == [] and not is_broken(counts)
+    healthy = of_httpx(*failing, *connection(2, 1, who=HTTPX))
+    assert healthy["failures"] == [] and verdict_on(healthy, 5.0) == REPEATED
+
+
+def test_a_connection_that_is_refused_after_its_handshake_did_not_come_through():
+    """As a server does by TLS 1.3 that wants a certificate of its client."""
+    refused = [*connection(1, 1, who=HTTPX), event("rejected", h=1, why="certificate required")]
+    counts = of_httpx(*refused)
+    assert (counts["handshakes"], counts["failed"]) == (0, 1)
+    assert counts["failures"] == [["certificate required", 1]]
+    assert verdict_on(counts, 5.0) == UNSEEN
+    # One that was not counted, as its begin was not seen, takes none back.
+    other = event("rejected", h=9, why="certificate required")
+    assert of_httpx(*connection(1, 1, who=HTTPX), other)["handshakes"] == 1
+
+
+class LoopThatConnects:
+    """What uvloop and asyncio have: coroutines that connect, or do not."""
+
+    async def create_connection(self, factory, host=None, port=None):
+        await asyncio.sleep(0)
+        if host == "refuses":
+            raise ConnectionRefusedError(111, "refused")
+        if host == "waits":
+            await asyncio.sleep(60)
+        return host
+
+    async def getaddrinfo(self, host, port):
+        if host != "known":
+            raise OSError("no such host")
+        return host
+
+
+def test_who_is_reached_by_coroutines_is_noted():
+    noted, watched = [], type("Loop", (LoopThatConnects,), {})
+    watching = probes.Probes(noted.append)
+    watching.reaches(watched, "create_connection", 3)
+    watching.reaches(watched, "getaddrinfo", 2)
+    loop = watched()
+
+    async def connect(host, **port):
+        return await asyncio.wait_for(loop.create_connection(None, host, **port), 0.1)
+
+    def ended(kind, work):
+        with pytest.raises(kind):
+            asyncio.run(work)
+        noted[-1].pop("cpu")
+        return {name: noted[-1][name] for name in ("is", "port", "why") if name in noted[-1]}
+
+    refused = {"is": "unreached", "port": 443, "why": "ConnectionRefusedError: [Errno 111] refused"}
+    assert ended(ConnectionRefusedError, connect("refuses", port=443)) == refused
+    given_up = dict(refused, why=probes.GIVEN_UP)
+    assert ended(asyncio.TimeoutError, connect("waits", port=443)) == given_up
+    unknown = {"is": "unreached", "port": 443, "why": "OSError: no such host"}
+    assert ended(OSError, loop.getaddrinfo("unknown", 443)) == unknown
+    assert asyncio.run(loop.getaddrinfo("known", 443)) == "known"
+    assert len(noted) == 3  # who has an address is not reached yet
+    assert asyncio.run(connect("answers", port=443)) == "answers"
+    assert (noted[-1]["is"], noted[-1]["port"]) == ("reached", 443)
+    with pytest.raises(ConnectionRefusedError):
+        asyncio.run(connect("refuses", port=443))
+    assert asyncio.run(connect("answers")) == "answers"  # over a socket that was given
+    assert len(noted) == 4
+
+
+def test_a_proxy_that_refuses_is_told_by_what_its_client_raises():
+    noted, module = [], types.ModuleType("httpcore._exceptions")
+    module.ProxyError = type("ProxyError", (Exception,), {})
+    probed.probe_proxy_errors(probes.Probes(noted.append), module)
+    assert str(module.ProxyError("407 Proxy Authentication Required")).startswith("407")
+    [each] = noted
+    assert (each["is"], each["why"]) == ("failed", "ProxyError: 407 Proxy Authentication Required")
 
 
 def test_a_connection_without_a_socket_of_its_own_is_not_taken_for_open():

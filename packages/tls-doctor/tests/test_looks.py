@@ -36,6 +36,7 @@ def looked_at(monkeypatch, *threads, gevent=False, connections=1, children=(), t
     monkeypatch.setattr(attaching, "has_gevent", lambda _: gevent)
     monkeypatch.setattr(attaching, "connections_of", lambda _: connections)
     monkeypatch.setattr(attaching, "children_of", lambda _: list(children))
+    monkeypatch.setattr(attaching, "answered_of", lambda _: set())
     found = attaching.Looks(1)
     for _ in range(times):
         found.add([{"frames": frames, "active": False} for frames in threads])
@@ -80,8 +81,13 @@ def test_of_a_parent_the_children_are_named(monkeypatch):
     assert looked_at(monkeypatch, fetching, children=[17])["exit_status"] == 0
 
 
-@pytest.mark.parametrize(("times", "status"), [(2, 0), (3, 2), (5, 2), (6, 1)])
-def test_loads_that_are_too_few_to_judge_are_no_all_clear(times, status, monkeypatch):
+def looked_at_loads(monkeypatch, times, answered):
+    """What `attach` returns, where so many of 25 looks find a load.
+
+    answered: the connections that each of them finds.
+    """
+    connections = iter(answered)
+    monkeypatch.setattr(attaching, "answered_of", lambda _: set(next(connections)))
     monkeypatch.setattr(attaching, "connections_of", lambda _: 1)
     monkeypatch.setattr(attaching, "has_gevent", lambda _: False)
     monkeypatch.setattr(attaching, "children_of", lambda _: [])
@@ -90,12 +96,53 @@ def test_loads_that_are_too_few_to_judge_are_no_all_clear(times, status, monkeyp
     )
     loading = stack(LOAD, HTTPX, ("/srv/app.py", "fetch"))
     found = attaching.Looks(1)
-    for number in range(25):  # 5 of 25 are 20 percent
+    for number in range(25):
         found.add([{"frames": loading if number < times else AT_REST, "active": True}])
-    report = found.judge("by hand", 5)
+    return found.judge("by hand", 5)
+
+
+@pytest.mark.parametrize(("times", "status"), [(2, 0), (3, 2), (5, 2), (6, 1)])
+def test_loads_that_are_too_few_to_judge_are_no_all_clear(times, status, monkeypatch):
+    report = looked_at_loads(monkeypatch, times, ["", "a", *["ab"] * 23])  # 5 of 25 are 20 percent
     assert report["exit_status"] == status
     assert [each["id"] for each in report["advice"]] == (["keep-one"] if status else [])
     assert ("doctor.py run" in str(report["why"])) == (status == 2)
+
+
+@pytest.mark.parametrize(
+    ("answered", "came_through"),
+    [
+        ([""] * 25, False),  # refused, or not found
+        (["a"] * 25, False),  # a database's, which was there before
+        (["", "a", "b", *"cdefghijklmnopqrstuvwx"], False),  # none is there for two looks
+        (["", "", "a", "a", *[""] * 21], True),
+    ],
+)
+def test_loads_are_no_fault_where_no_connection_is_seen_to_come_through(
+    answered, came_through, monkeypatch
+):
+    report = looked_at_loads(monkeypatch, 20, answered)
+    assert (report["came_through"], report["exit_status"]) == (came_through, 2 - came_through)
+    assert bool(report["advice"]) == came_through
+    told = "no connection was seen to come through. If none does, its loads are no fault"
+    assert (told in str(report["why"])) == (not came_through)
+
+
+@pytest.mark.parametrize(
+    ("frames", "answered"),
+    [
+        ([READ, REQUESTS], True),
+        ([(LIBRARY + "ssl.py", "SSLSocket.do_handshake"), REQUESTS], False),
+        ([READ, (LIBRARY + "ssl.py", "do_handshake"), REQUESTS], False),
+        ([(LIBRARY + "socket.py", "SocketIO.readinto"), REQUESTS], False),  # a proxy's answer
+        ([*WAIT, REQUESTS], True),
+        ([(SITE + "urllib3/util/wait.py", "poll_wait_for_socket"), REQUESTS], False),
+        ([LOAD, HTTPX], False),
+        ([], False),
+    ],
+)
+def test_a_thread_that_reads_over_tls_has_a_connection_that_came_through(frames, answered):
+    assert looks.is_answered(stack(*frames)) == answered
 
 
 @pytest.mark.parametrize(("times", "status"), [(2, 2), (3, 1)])
@@ -184,6 +231,16 @@ def test_connections_are_those_of_the_process():
         before = looks.connections_of(os.getpid())
         if before is None:
             pytest.skip("this system does not tell")
-        with socket.create_connection(server.getsockname()), server.accept()[0]:
+        known = looks.answered_of(os.getpid())
+        with socket.create_connection(server.getsockname()) as client, server.accept()[0] as other:
             assert looks.connections_of(os.getpid()) == before + 2  # both ends are here
+            number = str(os.fstat(client.fileno()).st_ino)
+            if looks.received():
+                assert looks.answered_of(os.getpid()) == known  # nothing has come
+            client.send(b"question")  # what was accepted is a server's
+            other.send(b"answer")
+            assert client.recv(6) == b"answer"
+            assert looks.answered_of(os.getpid()) == known | {number}
+            assert looks.received().get(number, 6) == 6
     assert looks.connections_of(2**30) is None
+    assert looks.answered_of(2**30) == set()

@@ -48,6 +48,53 @@ class Page(http.server.BaseHTTPRequestHandler):
         pass
 
 
+#: Six attempts, each with a context of its own, none of which comes through: a name that nobody
+#: has, a port where nobody listens, an authority that is not trusted, a server that never answers,
+#: and a proxy that refuses.
+FAILING = """
+import asyncio, http.server, os, socket, ssl, sys, threading, urllib.request
+how, with_await = sys.argv[1:]
+silent = socket.create_server(("127.0.0.1", 0))
+port = silent.getsockname()[1]
+if how == "refused":
+    silent.close()
+site = "127.0.0.1", int(os.environ["SITE"].rpartition(":")[2])
+address = {"unknown": ("nobody.invalid", port), "untrusted": site}
+address = address.get(how, ("127.0.0.1", port))
+class Refuses(http.server.BaseHTTPRequestHandler):
+    def do_CONNECT(self):
+        self.send_error(407)
+if how == "proxy":
+    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refuses)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    os.environ["https_proxy"] = "http://127.0.0.1:%d" % proxy.server_port
+
+def new_context():
+    other = ssl.create_default_context(cafile=os.environ["BUNDLE"])
+    return ssl.create_default_context(cafile=os.environ["OTHERS"]) if how == "untrusted" else other
+
+def get():
+    url = "https://%s:%d" % address
+    urllib.request.urlopen(url, context=new_context(), timeout=0.2)
+
+async def aget():
+    await asyncio.wait_for(asyncio.open_connection(*address, ssl=new_context()), 0.2)
+
+for _ in range(6):
+    try:
+        asyncio.run(aget()) if with_await == "await" else get()
+    except OSError as error:
+        continue
+    except asyncio.TimeoutError:
+        continue
+    raise AssertionError("it came through")
+"""
+REASONS = {
+    "unknown": "gaierror", "refused": "ConnectionRefusedError",
+    "untrusted": "CERTIFICATE_VERIFY_FAILED", "silent": "handshake", "proxy": "407",
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def doctor(tmp_path_factory):
     """The single file, made from the modules beside these tests."""
@@ -65,11 +112,16 @@ def site(tmp_path):
     # As many certificates as real bundles have, so that a load takes time.
     authorities = [authority, *(trustme.CA(organization_name=str(n)) for n in range(150))]
     bundle.write_bytes(b"".join(known.cert_pem.bytes() for known in authorities))
+    others = tmp_path / "others.pem"
+    others.write_bytes(b"".join(known.cert_pem.bytes() for known in authorities[1:]))
     Page.connections = 0
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield {"SITE": f"https://127.0.0.1:{server.server_port}", "BUNDLE": str(bundle)}
+        yield {
+            "SITE": f"https://127.0.0.1:{server.server_port}", "BUNDLE": str(bundle),
+            "OTHERS": str(others),
+        }  # fmt: skip
         server.shutdown()
 
 
@@ -88,6 +140,41 @@ def test_what_a_program_did_is_counted(doctor, site, tmp_path, program, loads):
     assert report["exit_status"] == process.returncode
     assert (process.returncode == 1) == (loads == 6), process.stderr
     assert not list(tmp_path.glob("doctor-*"))
+
+
+@pytest.mark.parametrize(
+    ("how", "with_await"),
+    [
+        *((how, "") for how in REASONS),
+        *((how, "await") for how in ("refused", "untrusted", "silent")),
+    ],
+)
+def test_loads_are_no_fault_of_a_program_none_of_whose_connections_work(
+    doctor, site, tmp_path, how, with_await
+):
+    (tmp_path / "program.py").write_text(FAILING)
+    environ = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), **site}
+    process = subprocess.run(
+        [sys.executable, doctor, "run", "--again", "--json", "--", "program.py", how, with_await],
+        cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    report = json.loads(process.stdout)
+    assert (process.returncode, report["counts"]["loads"] >= 6) == (2, True), process.stderr
+    assert report["verdicts"]["certificate loads"] == "nothing seen"
+    assert [REASONS[how] in why for why, _ in report["counts"]["failures"]] == [True]
+    assert {each["id"] for each in report["advice"]} <= {"untrusted"}
+    assert report["again"]["changes"] == []
+
+
+def test_the_sources_say_that_they_are_no_single_file(tmp_path):
+    sources = BUILDER.parent / "src"
+    for words in (["run", "--", "program.py"], ["--help"], ["attach", str(os.getpid())]):
+        process = subprocess.run(
+            [sys.executable, "-m", "tls_doctor", *words],
+            cwd=sources, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert (process.returncode, process.stdout) == (2, "")
+        assert "run doctor.py" in process.stderr
 
 
 def test_a_program_that_fails_keeps_its_own_error(doctor, site, tmp_path):

@@ -550,6 +550,12 @@ def shares_contexts(examination):
     return not is_injected(examination) and version_of(examination) >= (3, 7)
 
 
+KEPT_KIND = (
+    "Each new %s loads anew; one that is kept, for many requests to few hosts, keeps its "
+    "connections, and what it loads."
+)
+
+
 def keep_one(row):
     """Return (line, sentence) of what makes the client of a row load once.
 
@@ -572,6 +578,9 @@ def keep_one(row):
         if client.keep and client_named(library).keyword:
             note += " " + sentence
         return client_line(library, row, "once, before the work begins"), note
+    if row.get("kind"):
+        call = call or "%s(...)" % row["kind"]
+        sentence = KEPT_KIND % row["kind"].rpartition(".")[2]
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         line += "" if row["client"] else settings_after(row["at"][0][0])
@@ -607,8 +616,12 @@ def own_call(row):
     if not row["at"]:
         return None
     makers = client_named(row["client"]).makers if row["client"] else "create_default_context"
-    call = call_at(row["at"][0][0], makers.split())
     client = client_named(row["client"])
+    if row.get("kind"):
+        place, name = row["at"][0][0], row["kind"].rpartition(".")[2]
+        library = row["kind"].partition(".")[0]
+        return call_at(place, [name]) or call_of_library(place, library, name)
+    call = call_at(row["at"][0][0], makers.split())
     if not call and client.connects_later:
         library, place = client.front or client.name, row["at"][0][0]
         calls = [call_of_library(place, library, name, True) for name in makers.split()]

@@ -16,9 +16,11 @@ from .loads import LOADS
 from .looks import (
     ENOUGH_LOOKS,
     advice_on_sights,
+    answered_of,
     children_of,
     connections_of,
     fetches,
+    is_answered,
     reason_untold,
 )
 from .report import advice_lines
@@ -55,6 +57,9 @@ class Looks(object):
     def __init__(self, pid):
         self.pid, self.samples, self.busy, self.gevent = pid, [], 0, None
         self.is_seen, self.connections, self.previous = False, None, set()
+        # Whether a connection was seen to come through. (Not one that was there before, which a
+        # database may keep.)
+        self.came_through, self.old, self.new = False, None, set()
 
     def add(self, threads):
         """Note what one look has found."""
@@ -69,10 +74,21 @@ class Looks(object):
         number = connections_of(self.pid)
         if number is not None:
             self.connections = max(number, self.connections or 0)
+        self.came_through = self.came_through or self.sees_answers(threads)
         # A loop that awaits is mostly seen at rest, whatever it fetches.
         has_loop = loop or any(in_loop(thread) for thread in threads)
         is_at_work = any(fetches(thread["frames"]) for thread in threads)
         self.is_seen = self.is_seen or is_at_work or bool(has_loop and self.connections != 0)
+
+    def sees_answers(self, threads):
+        """Return whether a look shows that a connection has come through.
+
+        A thread reads over TLS; or two looks, one after the other, have met a connection.
+        """
+        answered = answered_of(self.pid)
+        self.old = answered if self.old is None else self.old
+        previous, self.new = self.new, answered - self.old
+        return bool(previous & self.new) or any(is_answered(it["frames"]) for it in threads)
 
     def evidence(self, *sights):
         """Return {what was seen: the first stack that shows it}, of some sights."""
@@ -86,12 +102,13 @@ class Looks(object):
         number = len(self.samples)
         sightings = dict((sight, sum(sight in sample for sample in self.samples)) for sight in ALL)
         loading = 100.0 * sightings["loading"] / max(self.busy, sightings["loading"], 1)
-        often = sightings["loading"] > ENOUGH_LOOKS
+        often = sightings["loading"] > ENOUGH_LOOKS and self.came_through
         # One look alone may have met a wait of a millisecond.
         waits = max(sightings[sight] for sight in ("blocked", "not patched", "kept"))
         is_ill = waits >= ENOUGH_LOOKS or (often and loading > max(share, LOADING_FROM))
         children = children_of(self.pid)
-        reason = None if is_ill else reason_untold(sightings, number, self.is_seen, children)
+        facts = self.is_seen, self.came_through, children
+        reason = None if is_ill else reason_untold(sightings, number, *facts)
         told = [sight for sight in ALL if sightings[sight] >= ENOUGH_LOOKS]
         evidence = self.evidence(*[sight for sight in told if sight != "loading" or often])
         first = self.evidence(*ALL)
@@ -100,7 +117,8 @@ class Looks(object):
         return dict(
             pid=self.pid, by=tool, gevent=self.gevent, looks=number, busy=self.busy,
             seen=sightings, share_stated=share, stack=stack[::-1], connections=self.connections,
-            children=children, advice=advice_on_sights(evidence, number, sightings["loading"]),
+            came_through=self.came_through, children=children,
+            advice=advice_on_sights(evidence, number, sightings["loading"]),
             why=reason, exit_status=1 if is_ill else 2 if reason else 0,
         )  # fmt: skip
 

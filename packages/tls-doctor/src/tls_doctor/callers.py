@@ -26,7 +26,7 @@ class Call(object):
     """What the frames of a call tell, from the innermost on."""
 
     def __init__(self):
-        self.client = self.first = self.at = None
+        self.client = self.first = self.at = self.kind = None
         self.inner, self.awaits, self.chain = True, False, []
 
     def see_client(self, package, frame):
@@ -37,6 +37,8 @@ class Call(object):
             self.client = PACKAGES[package]
             if frame.f_code.co_name == "__init__" and client_named(self.client).awaiting_trial:
                 self.awaits = self.awaits or hasattr(type(frame.f_locals.get("self")), "aclose")
+            if frame.f_code.co_name in ("request", "send", "urlopen"):
+                self.kind = kind_made_of(client_named(self.client), frame) or self.kind
         elif self.client and package not in BETWEEN:
             self.inner = False
 
@@ -56,7 +58,8 @@ class Call(object):
         packages = packages or [package for package, _ in self.chain]
         through = packages[-1] if packages else None
         client = self.client or self.first
-        return {"client": client, "through": through, "at": self.at, "awaits": self.awaits}
+        origin = {"client": client, "through": through, "at": self.at, "awaits": self.awaits}
+        return dict(origin, kind=self.kind) if self.kind else origin
 
 
 class CallStack(object):
@@ -68,11 +71,11 @@ class CallStack(object):
         self.tasks = weakref.WeakKeyDictionary()
 
     def callers(self, frame):
-        """Return who made a call: {"client", "through", "at", "awaits"}.
+        """Return who made a call: {"client", "through", "at", "awaits"}, and "kind".
 
         The client that made it, the library that the program's own code called, and the
-        line of the program's own code; None for what nobody can tell; and whether it is a
-        client of httpx that awaits.
+        line of the program's own code; None for what nobody can tell; whether it is a client of
+        httpx that awaits; and, if there is one, the class of another that it is an object of.
         """
         call, depth = Call(), 0
         while frame is not None and depth < 200:
@@ -131,6 +134,19 @@ class CallStack(object):
         except RuntimeError:  # no loop runs here
             task = None
         return None if task is None else self.tasks.get(task)
+
+
+def kind_made_of(client, frame):
+    """Return the name of a class made of a client's, with its module, whose method a frame runs.
+
+    None if it is the client's own.
+    """
+    kind, makers = type(frame.f_locals.get("self")), client.makers.split()
+    module = str(getattr(kind, "__module__", None))
+    is_made = any(base.__name__ in makers for base in kind.__mro__[1:])
+    if not is_made or PACKAGES.get(module.partition(".")[0]) == client.name:
+        return None
+    return kind.__name__ if module == "__main__" else "%s.%s" % (module, kind.__name__)
 
 
 def is_work(frame, package):

@@ -12,6 +12,7 @@ from .basis import FAILS, NUMBERS, OWN_FILE, VERSION, DoctorError, defaults
 from .examination import examine, examine_apart
 from .judging import judge
 from .own_server import serve
+from .processes import IN_MODULES, is_in_modules
 from .report import annotations, text_of
 from .rerun import run_again
 from .running import console_script, run_apart, run_program
@@ -158,6 +159,9 @@ def main(arguments):
     command = "".join(arguments[:1])
     if command in CHILD_COMMANDS:
         return CHILD_COMMANDS[command](arguments[1:])
+    if is_in_modules():
+        print_line("doctor: %s." % IN_MODULES)
+        return 2
     if command in ("-h", "--help"):
         print(__doc__.strip())
     elif command == "--version":

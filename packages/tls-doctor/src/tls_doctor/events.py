@@ -45,8 +45,10 @@ EVENTS = {
     "end": ("h t ok why ms alpn host", "a handshake ended; ok: it came through; alpn: the protocol "
         "that was chosen"),
     "failed": ("why", "no connection was made, and no handshake told why"),
-    "unreached": ("why", "no host was found, or it refused; until the first `reached`"),
-    "reached": ("", "a host was reached; noted once in a process"),
+    "unreached": ("why port", "no host was found, or it refused, or was given up; until the first "
+        "`reached` of this port"),
+    "reached": ("port", "a host was reached; noted once for each port in a process"),
+    "rejected": ("h why", "it ended with an error in the place of a first answer"),
     "exchange": ("h n", "how many more times something was sent and answered (none of HTTP/2)"),
     "request": ("c", "a request, if http.client tells"),
     "closing": ("c h who by", "a reply ends its connection (Connection: close)"),

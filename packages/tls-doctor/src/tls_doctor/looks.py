@@ -16,6 +16,8 @@ from .wording import several, short
 _STANDARD = re.compile(r"/lib(64)?/python\d+(\.\d+)?/|/(site|dist)-packages/")
 #: What a thread that fetches goes through.
 _FETCHING = ("/ssl.py", "/http/client.py", "/httplib.py")
+#: What reads over TLS.
+_TLS = ("/ssl.py", "/OpenSSL/SSL.py", "/urllib3/contrib/pyopenssl.py")
 #: What a loop shows is a wait where at least this many looks found one.
 ENOUGH_LOOKS = 2
 LOOK_LONGER = "look longer (--seconds 30), while it fetches"
@@ -36,6 +38,17 @@ def fetches(frames):
     """Return whether a thread is in a call of a client that the doctor knows, or in TLS."""
     paths = [file_of(frame) for frame in frames]
     return any(path.endswith(_FETCHING) or package_of_path(path) in PACKAGES for path in paths)
+
+
+def is_answered(frames):
+    """Return whether a thread reads, or waits to, over a connection whose handshake is over."""
+    paths, names = [file_of(frame) for frame in frames], [frame["name"] for frame in frames]
+    names = [name.rpartition(".")[2] for name in names]
+    if not paths or "do_handshake" in names:
+        return False
+    if paths[0].endswith("urllib3/util/wait.py"):
+        return any(path.endswith("urllib3/contrib/pyopenssl.py") for path in paths)
+    return names[0] in ("read", "recv", "recv_into") and paths[0].endswith(_TLS)
 
 
 def package_of_path(path):
@@ -134,12 +147,17 @@ def advice_on_kept(frames, greenlets):
     return advise("asyncio", line=line_in_a_thread(line, caller.path), **names)
 
 
-def reason_untold(sightings, looks, is_seen, children):
+def reason_untold(sightings, looks, is_seen, came_through, children):
     """Return why looks give neither an illness nor an all-clear; None if they give one.
 
     sightings: how many of the looks found what. is_seen: something was at work that they could
-    have found it in. children: Pythons that the process has started.
+    have found it in. came_through: as `Looks` has it. children: Pythons that the process has
+    started.
     """
+    if sightings["loading"] > ENOUGH_LOOKS and not came_through:
+        text = "loads of certificates were caught in %d of %s, and no connection was seen to come "
+        text += "through. If none does, its loads are no fault: `doctor.py run` tells what "
+        return (text + "connections end with") % (sightings["loading"], several(looks, "look"))
     if sightings["loading"] > ENOUGH_LOOKS:
         text = "loads of certificates were caught in %d of %s; how much of its CPU time they take, "
         return (text + "`doctor.py run` counts") % (
@@ -178,6 +196,26 @@ def is_tracker(pid):
 
 def connections_of(pid):
     """Return how many TCP connections of a process are established; None if nobody tells."""
+    connections = established(pid)
+    return None if connections is None else len(connections)
+
+
+def answered_of(pid):
+    """Return those connections of a process, made by itself, over which something has come.
+
+    A set of what tells them from others. (Without what came, if nobody tells that.)
+    """
+    connections = established(pid) or {}
+    counted = received() if is_beside(pid) else {}
+    return set(
+        number
+        for number, is_accepted in connections.items()
+        if not is_accepted and counted.get(number, 1)
+    )
+
+
+def established(pid):
+    """Return {a TCP connection of a process: whether it accepted it}; None if nobody tells."""
     try:
         folder, numbers = "/proc/%d/fd" % pid, set()
         for name in os.listdir(folder):
@@ -186,13 +224,77 @@ def connections_of(pid):
             except OSError:  # it was closed meanwhile
                 continue
             numbers |= set([match.group(1)] if match else [])
-        established = 0
+        rows = []
         for table in ("tcp", "tcp6"):
             path = "/proc/%d/net/%s" % (pid, table)
             if os.path.exists(path):
                 with open(path) as file:
-                    rows = [line.split() for line in file.readlines()[1:]]
-                established += sum(row[3] == "01" and row[9] in numbers for row in rows)
-        return established
+                    rows += [line.split() for line in file.readlines()[1:]]
+        listening = set(row[1].rpartition(":")[2] for row in rows if row[3] == "0A")
+        return dict(
+            (row[9], row[1].rpartition(":")[2] in listening)
+            for row in rows
+            if row[3] == "01" and row[9] in numbers
+        )
     except (EnvironmentError, AttributeError, IndexError):
         return None
+
+
+def is_beside(pid):
+    """Return whether a process has the network of this one; a container may have its own."""
+    try:
+        return os.readlink("/proc/%d/ns/net" % pid) == os.readlink("/proc/self/ns/net")
+    except (EnvironmentError, AttributeError):
+        return False
+
+
+#: Linux's sock_diag: the header of a question and of an answer, and where in an answer stand the
+#: number of the connection, its further parts, and in that of TCP the bytes that came.
+_HEADER, _NUMBER_AT, _PARTS_AT, _BYTES_AT = "=IHHII", 84, 88, 128
+
+
+def received():
+    """Return {a TCP connection that is established: how many bytes have come}, of this network.
+
+    {} if this system does not tell.
+    """
+    import socket
+    import struct
+
+    counted = {}
+    try:
+        link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4)
+    except (EnvironmentError, AttributeError):
+        return counted
+    try:
+        link.settimeout(1)
+        for family in (socket.AF_INET, socket.AF_INET6):
+            asked = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 2, 0, 1 << 1)
+            link.send(struct.pack(_HEADER, 16 + len(asked), 20, 0x301, 0, 0) + asked)
+            is_last = False
+            while not is_last:
+                data = link.recv(1 << 17)
+                while len(data) >= 16:
+                    length, kind = struct.unpack_from(_HEADER, data)[:2]
+                    is_last = is_last or kind in (2, 3)  # an error, or the end
+                    if kind == 20:
+                        counted.update(received_by(data[:length]))
+                    data = data[max(16, (length + 3) & ~3) :]
+    except (EnvironmentError, struct.error):
+        pass
+    finally:
+        link.close()
+    return counted
+
+
+def received_by(answer):
+    """Return {a connection: how many bytes have come}, of an answer of sock_diag's."""
+    import struct
+
+    (number,), at = struct.unpack_from("=I", answer, _NUMBER_AT), _PARTS_AT
+    while at + 4 <= len(answer):
+        length, kind = struct.unpack_from("=HH", answer, at)
+        if kind == 2 and length >= 4 + _BYTES_AT + 8:
+            return {str(number): struct.unpack_from("=Q", answer, at + 4 + _BYTES_AT)[0]}
+        at += max(4, (length + 3) & ~3)
+    return {}

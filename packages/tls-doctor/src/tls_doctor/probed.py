@@ -8,7 +8,7 @@ from .basis import PY2
 from .heartbeat import Beats, Greenlets, Turns
 from .left_behind import own_context
 from .loads import caller
-from .state import ident, named, others_wait, reactor_waits
+from .state import ident, named, others_wait, port_of, reactor_waits
 
 
 def probe_ssl(probes, ssl):
@@ -52,22 +52,8 @@ def probe_gevents_sockets(probes, module):
 
 
 def probe_selectors(probes, module):
-    """Note the connections of asyncio's own loops, which are there a turn later."""
-    kind = module.BaseSelectorEventLoop
-    function = kind._sock_connect_cb
-
-    def _sock_connect_cb(loop, future, *args):
-        was_done = future.done()
-        result = function(loop, future, *args)
-        if future.done() and not was_done and not future.cancelled():
-            error = getattr(future, "_exception", None)  # to ask for it would be to handle it
-            if error is None:
-                probes.reached()
-            else:
-                probes.unreached(error)
-        return result
-
-    probes.replace(kind, "_sock_connect_cb", named(_sock_connect_cb, function))
+    """Note whom asyncio's own loops reach."""
+    probes.reaches(module.BaseSelectorEventLoop, "sock_connect", 2)
 
 
 def probe_pyopenssl(probes, module):
@@ -176,7 +162,10 @@ def probe_executor(probes, module):
 
 
 def probe_uvloop(probes, module):
-    """Watch the loops of uvloop."""
+    """Watch the loops of uvloop, and note whom they reach."""
+    probes.reaches(module.Loop, "getaddrinfo", 2)
+    probes.reaches(module.Loop, "create_connection", 3)
+    probes.reaches(module.Loop, "sock_connect", 2)
     probes.runs(module.Loop)
     probes.makes_tasks(module.Loop)
 
@@ -199,6 +188,36 @@ def probe_trio(probes, module):
 
     module.setup_runner = named(setup_runner, original)
     module.run = named(run_to_the_end, run)
+
+
+def probe_trios_sockets(probes, module):
+    """Note whom trio's sockets reach."""
+    probes.reaches(module._SocketType, "connect")
+
+
+def probe_twisteds_sockets(probes, module):
+    """Note whom Twisted's sockets reach."""
+    kind, connected = module.BaseClient, module.BaseClient._connectDone
+    failed = kind.failIfNotConnected
+
+    def fail_if_not_connected(client, error):
+        if not client.connected and not client.disconnected and hasattr(client, "connector"):
+            probes.unreached(error, port_of([getattr(client, "addr", None)], 0))
+        return failed(client, error)
+
+    def connect_done(client):
+        probes.reached(port_of([client.addr], 0))
+        return connected(client)
+
+    probes.replace(kind, "failIfNotConnected", named(fail_if_not_connected, failed))
+    probes.replace(kind, "_connectDone", named(connect_done, connected))
+
+
+def probe_proxy_errors(probes, module):
+    """Note the refusals of proxies."""
+    for name in ("ClientHttpProxyError", "ProxyError"):
+        if hasattr(module, name):
+            probes.raises(getattr(module, name))
 
 
 def probe_twisted(probes, module):
@@ -312,6 +331,7 @@ def probe_http(probes, module):
         return reply
 
     probes.replace(module.HTTPConnection, "getresponse", named(getresponse, answered))
+    probes.failing(module.HTTPConnection, "_tunnel")
     original = module.HTTPConnection.putheader
 
     def putheader(connection, header, *values):
@@ -338,6 +358,10 @@ PROBED = {
     "concurrent.futures.thread": probe_executor,
     "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "twisted.internet.base": probe_twisted,
+    "trio._socket": probe_trios_sockets, "twisted.internet.tcp": probe_twisteds_sockets,
+    "aiohttp.client_exceptions": probe_proxy_errors, "httpcore._exceptions": probe_proxy_errors,
+    "httpcore2._exceptions": probe_proxy_errors, "websockets.exceptions": probe_proxy_errors,
+    "python_socks._errors": probe_proxy_errors,
     "eventlet.hubs.hub": probe_eventlet,
     "urllib3.contrib.pyopenssl": probe_injection,
     "requests.packages.urllib3.contrib.pyopenssl": probe_injection,

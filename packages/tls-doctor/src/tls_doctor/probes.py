@@ -34,6 +34,7 @@ from .state import (
     make_lock,
     named,
     others_wait,
+    port_of,
     process_ms,
     protocol_of,
     queued_ms,
@@ -51,6 +52,8 @@ UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK, errno.EISCONN
 BLOCKS_FROM_S = 0.02
 #: A context that says how it is set takes no time, unless it waits.
 ASKED_FROM_S = 0.002
+#: What an attempt to connect ends with that its client does not wait for any longer.
+GIVEN_UP = "given up before it was connected"
 
 
 class Probes(object):
@@ -74,7 +77,8 @@ class Probes(object):
         threads = sys.modules.get("_thread")  # which Python 2.7 has not, and counts no turns
         self.thread = threads.get_ident if threads else ident  # as it is before anybody patches
         self.hook = ImportHook(self.is_probed, self.probe)
-        self.heartbeat, self.watched, self.answered_in = Heartbeat(self), {}, set()
+        self.heartbeat, self.watched = Heartbeat(self), {}
+        self.answered_in, self.accepted = set(), set()  # (process, port); connections
 
     # ------------------------------------------------------------------ what is noted, and of what
 
@@ -352,7 +356,9 @@ class Probes(object):
         if ok and len(self.numbers) > 10000:
             dead = [key for key, (alive, _) in list(self.numbers.items()) if alive() is None]
             for key in dead:
-                self.talks.pop(self.numbers.pop(key, (None, None))[1], None)
+                number = self.numbers.pop(key, (None, None))[1]
+                self.talks.pop(number, None)
+                self.accepted.discard(number)
 
     def failing(self, kind, name):
         """Note what a function of a class that makes a connection ends with, if it makes none.
@@ -387,7 +393,11 @@ class Probes(object):
         probes = self
 
         def talk(connection, *args, **kwargs):
-            result = function(connection, *args, **kwargs)
+            try:
+                result = function(connection, *args, **kwargs)
+            except Exception as error:
+                probes.rejected(connection, error)
+                raise
             number = probes.number_if_any(connection) if result and probes.active else None
             if number is not None:
                 try:
@@ -397,6 +407,20 @@ class Probes(object):
             return result
 
         return named(talk, function)
+
+    def rejected(self, connection, error):
+        """Note that a connection ends with an error in the place of a first answer.
+
+        By TLS 1.3 a server may refuse it when the client's part of the handshake is over: as the
+        client has shown no certificate, say.
+        """
+        number = self.number_if_any(connection) if self.active else None
+        kinds = [kind.__name__ for kind in type(error).__mro__]
+        ends = set(["SSLError", "ConnectionError"]) & set(kinds)
+        waits = kinds[0].startswith("SSLWant") or "timeout" in kinds or "TimeoutError" in kinds
+        if ends and not waits and number is not None and number not in self.accepted:
+            self.accepted.add(number)  # it says so once
+            self.note("rejected", h=number, why=describe(error))
 
     def sent(self, number, connection):
         """Note that something was sent over a connection."""
@@ -413,6 +437,7 @@ class Probes(object):
 
     def answered(self, number, _connection):
         """Note that something was read from a connection."""
+        self.accepted.add(number)
         if self.talks.get(number, {}).get("number"):
             self.talks[number]["answered"] = True
 
@@ -429,36 +454,53 @@ class Probes(object):
         self.replace(kind, "connect", named(connect, function))
         self.reaches(kind, "connect")
 
-    def reaches(self, owner, name):
+    def reaches(self, owner, name, place=1):
         """Note what a function ends with that looks for a host or connects to it.
 
-        And, the first time, that one connected, or was answered.
+        And, the first time, that it connected to a port. place: of its address among its arguments.
         """
-        function, probes = getattr(owner, name), self
+        function, probes, connects = getattr(owner, name), self, name != "getaddrinfo"
 
         def reach(*args, **kwargs):
+            port = kwargs.get("port", port_of(args, place))
+            if port is None and connects:  # a socket of this machine
+                return function(*args, **kwargs)
             try:
                 result = function(*args, **kwargs)
             except Exception as error:
                 if getattr(error, "errno", None) not in UNDER_WAY:
-                    probes.unreached(error)
+                    probes.unreached(error, port)
                 raise
-            if name != "getaddrinfo":
-                probes.reached()
+            if hasattr(result, "__await__") and hasattr(result, "send"):
+                return Attempt(result, probes, port, connects)
+            if connects:
+                probes.reached(port)
             return result
 
         self.replace(owner, name, named(reach, function))
 
-    def unreached(self, error):
-        """Note that a host was not reached, unless another was."""
-        if self.active and os.getpid() not in self.answered_in:
-            self.note("unreached", why=describe(error))
+    def unreached(self, error, port):
+        """Note that a port of a host was not reached, unless that of another was."""
+        if self.active and (os.getpid(), port) not in self.answered_in:
+            is_told = isinstance(error, Exception) and type(error).__name__ != "CancelledError"
+            self.note("unreached", why=describe(error) if is_told else GIVEN_UP, port=port)
 
-    def reached(self):
-        """Note that a host was reached, the first time."""
-        if self.active and os.getpid() not in self.answered_in:
-            self.answered_in.add(os.getpid())
-            self.note("reached")
+    def reached(self, port):
+        """Note that a port was reached, the first time."""
+        if self.active and (os.getpid(), port) not in self.answered_in:
+            self.answered_in.add((os.getpid(), port))
+            self.note("reached", port=port)
+
+    def raises(self, kind):
+        """Note that an exception was made by which a client says that there is no connection."""
+        original, probes = kind.__init__, self
+
+        def begin(error, *args, **kwargs):
+            original(error, *args, **kwargs)
+            if probes.active:
+                probes.note("failed", why=describe(error))
+
+        self.replace(kind, "__init__", named(begin, original))
 
     # ------------------------------------------------------------------- waits under a running loop
 
@@ -686,6 +728,45 @@ class Probes(object):
                 self.changes[name](module)
         except Exception as error:  # a module that only has the name of the one that is meant
             self.note("unprobed", module=name, why=readable(error))
+
+
+class Attempt(object):
+    """Awaits a coroutine that looks for a host or connects to it, and notes what it ends with."""
+
+    def __init__(self, coroutine, probes, port, connects):
+        self.coroutine, self.probes, self.port, self.connects = coroutine, probes, port, connects
+
+    def __await__(self):
+        return self
+
+    __iter__ = __await__
+
+    def __next__(self):
+        return self.send(None)
+
+    def send(self, value):
+        """Go on with it."""
+        return self.go_on(self.coroutine.send, value)
+
+    def throw(self, *error):
+        """Go on with it, with an exception."""
+        return self.go_on(self.coroutine.throw, *error)
+
+    def close(self):
+        """Give it up."""
+        self.coroutine.close()
+
+    def go_on(self, function, *args):
+        """Return what a function of the coroutine's does."""
+        try:
+            return function(*args)
+        except StopIteration:
+            if self.connects:
+                self.probes.reached(self.port)
+            raise
+        except BaseException as error:  # also one that was cancelled, as its time was over
+            self.probes.unreached(error, self.port)
+            raise
 
 
 class Counting(object):

@@ -13,6 +13,17 @@ from .basis import OWN_FILE, DoctorError, clock
 ENDS_WITHIN_S, LEFT_ENDS_WITHIN_S = 5, 2
 
 
+IN_MODULES = (
+    "these are the doctor's sources, and it starts itself again from its one file: run doctor.py, "
+    "which `make products` makes of them, or install the package (and not with --editable)"
+)
+
+
+def is_in_modules():
+    """Return whether this is run from the modules that the single file is made of."""
+    return os.path.basename(OWN_FILE) == "basis.py"
+
+
 def spawn_self(*arguments, **streams):
     """Start this file again as a process of its own, with the options of this Python.
 
@@ -29,6 +40,8 @@ def spawn_self(*arguments, **streams):
 
 def check_start():
     """Raise DoctorError where this process has no Python that could read this file."""
+    if is_in_modules():
+        raise DoctorError(IN_MODULES)
     python = os.path.basename(sys.executable or "").lower()
     if getattr(sys, "frozen", False) or "py" not in python:
         # A frozen program would start itself, and that would start itself.

@@ -177,6 +177,17 @@ def current_greenlet():
     return get_current and get_current()
 
 
+def port_of(args, place):
+    """Return the port in the arguments of a function that connects; None if there is none.
+
+    It stands in an address at a place, or there itself.
+    """
+    port = args[place] if len(args) > place else None
+    if isinstance(port, tuple):
+        port = port[1] if len(port) > 1 else None
+    return port if isinstance(port, int) else None
+
+
 def greenlets_wait():
     """Return 2 if a greenlet asks, 1 if the main program does while greenlets wait, else 0."""
     greenlet = current_greenlet()

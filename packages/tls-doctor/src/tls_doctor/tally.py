@@ -16,6 +16,9 @@ from .verdicts import (
     note_place,
 )
 
+#: What is said of a handshake that was given up, as its time was over, or that waits still.
+UNENDED = "the handshake did not come to an end"
+
 
 class Stall(Record):
     """The waits that kept a running event loop from everything else."""
@@ -80,6 +83,7 @@ class ClientRow(Record):
     FIELDS = (
         ("client", nothing, "its name; None: the program's own code"),
         ("through", nothing, "the library that called it"),
+        ("kind", nothing, "the class of another's, made of its own, that it is an object of"),
         ("contexts", int, "contexts that it made"),
         ("default", int, "of these, made by create_default_context for the program's own code"),
         ("loads", int, "loads of certificates"),
@@ -210,7 +214,8 @@ class Tally(object):
         self.connected = {}  # (process, client that connected, host): its connections
         self.connector, self.exchanges = {}, {}  # by (process, connection)
         self.most_open = {}  # (process, client that connected): connections at once
-        self.unreached, self.reached = [], False
+        self.unended = 0  # handshakes that ended without a reason
+        self.unreached, self.reached = {}, set()  # by port
 
     def add(self, event):
         """Count one event."""
@@ -284,6 +289,7 @@ class Tally(object):
         load = Load(row=row, key=key, is_spare=is_spare, ms=event["ms"], loop=event["loop"])
         self.loads.setdefault(context, []).append(load)
         row.awaits += bool(event["who"].get("awaits"))
+        row.kind = event["who"].get("kind") or row.kind
         note_place(row.at, event["who"]["at"])
         note_place(row.trusts, event["trust"])
         note_place(row.by, event["by"])
@@ -377,6 +383,7 @@ class Tally(object):
             self.total.handshakes += 1
         else:
             self.total.failed += 1
+            self.unended += event.get("why") is None
             note_place(self.total.failures, event.get("why"))
         self.under_way[event["pid"]] -= 1
         start, of_row = self.begun.pop(connection)
@@ -397,12 +404,19 @@ class Tally(object):
         note_place(self.total.failures, event["why"])
 
     def on_unreached(self, event):
-        """Note that a host was not reached."""
-        note_place(self.unreached, event["why"])
+        """Note that a port of a host was not reached."""
+        note_place(self.unreached.setdefault(event["port"], []), event["why"])
 
-    def on_reached(self, _):
-        """Note that a host was reached."""
-        self.reached = True
+    def on_reached(self, event):
+        """Note that a port was reached."""
+        self.reached.add(event["port"])
+
+    def on_rejected(self, event):
+        """Take a handshake back after which the server has ended the connection."""
+        if connection_of(event) in self.row_of_connection:
+            self.total.handshakes -= 1
+            self.total.failed += 1
+            note_place(self.total.failures, event["why"])
 
     def on_exchange(self, event):
         """Count what went over a connection whose begin was seen."""
@@ -522,8 +536,9 @@ class Tally(object):
         "load": on_load, "identity": on_identity, "truststore": on_truststore,
         "injection": on_injection,
         "begin": on_begin, "end": on_end, "failed": on_failed, "unreached": on_unreached,
-        "reached": on_reached, "exchange": on_exchange, "request": on_request,
-        "closing": on_closing, "session": on_session, "pool": on_pool, "botocore": on_botocore,
+        "reached": on_reached, "rejected": on_rejected, "exchange": on_exchange,
+        "request": on_request, "closing": on_closing, "session": on_session, "pool": on_pool,
+        "botocore": on_botocore,
         "full": on_full, "evicted": on_evicted, "heartbeat": on_heartbeat,
         "own tls": on_own_tls, "block": on_block, "silence": on_silence,
         "greenlet": on_greenlet, "wait": on_wait, "uncounted": on_uncounted,
@@ -535,8 +550,11 @@ class Tally(object):
     def finish(self):
         """Return the counts, a dictionary as `Counts`; nothing can be added to them."""
         total = self.total
-        if not (self.reached or total.connections):  # else others than the counted were meant
-            total.failures += self.unreached
+        if not total.handshakes:  # else others than the counted were meant
+            for port in sorted(set(self.unreached) - self.reached, key=str):
+                total.failures += self.unreached[port]
+            unended = len(self.begun) + self.unended
+            total.failures += [[UNENDED, unended]] if unended else []
         pids = [pid for pid, _ in self.makers]
         total.processes = len(set(pids) | set(self.under_way) | self.programs)
         total.cpu_ms = sum(self.cpu_ms[pid] - self.started_ms.get(pid, 0) for pid in self.cpu_ms)
