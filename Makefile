@@ -25,7 +25,7 @@
 #   make release-check  can all of it be released? TAG=v1.2.3 also asks whether that is its version;
 #                 make release gathers what is released into _build/release, with digests
 #   make audit    look what readers install up in the list of known vulnerabilities, and name licences
-#   make lock     resolve requirements.txt and env/test.lock again
+#   make lock     resolve requirements.txt, env/test.lock and env/locks again
 #   make clean    throw away the built book; make distclean: all that was made here
 #
 # make PYTHON=/path/to/python3 ... chooses the Python of the book, 3.11 or newer.
