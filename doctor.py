@@ -5215,8 +5215,9 @@ _SECRET_NAME = re.compile(
 _PASSWORD_IN_URL = re.compile(r"(?<=://)([^/@:\s]*:)[^/@\s]*(?=@)")
 #: What calls are named that send, and wait for a reply.
 _WAITING = "get post put patch delete head options request send urlopen execute fetch".split()
-#: Of several classes of a library that a program makes, the one that is kept ends so.
-KEPT = "Client"
+#: Of several classes of a library that a program makes, the one that is kept ends so; if none is
+#: called the first, the second.
+KEPT = "Client", "Connection"
 
 
 def call_at(place, names):
@@ -5277,7 +5278,9 @@ def call_of_library(place, library, maker=None, only=False):
         several = [call for call in calls.values() if call[1] in (maker, "Async" + maker)]
         several = several or (of_others if imported else [])
     else:  # what is called a client; or no argument of another
-        several = [call for call in calls.values() if call[1].endswith(KEPT)]
+        several = []
+        for end in KEPT:
+            several = several or [call for call in calls.values() if call[1].endswith(end)]
         several = several or [call for key, call in calls.items() if key not in nested]
     if len(set(name for _, name, _ in several)) != 1 or (only and len(several) > 1):
         return None
@@ -6874,6 +6877,18 @@ def loop_of(frames):
     return None
 
 
+def made_of(packages, name):
+    """Return the library that made a class of a client's; None if none did.
+
+    Its method is called by one of the client's, and calls one. packages: of the frames.
+    """
+    if name not in PACKAGES:
+        return None
+    first = packages.index(name)
+    others = [each for each in packages[first:] if each and PACKAGES.get(each) != PACKAGES[name]]
+    return others[-1] if others else None
+
+
 class Caller(object):
     """Who is at work in a stack: the program's own line, and the client that it calls there."""
 
@@ -6887,6 +6902,7 @@ class Caller(object):
         package = packages[-1] if packages else None
         self.client = known[-1] if known else None
         self.library = package if package not in (None, "ssl", "socket") else None
+        self.library = made_of(packages, self.library) or self.library
         self.path = (
             None if own is None else "%s:%d" % (frames[own]["filename"], frames[own]["line"])
         )

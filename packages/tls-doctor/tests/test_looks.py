@@ -218,6 +218,17 @@ def test_who_loads_again_and_again_is_told_its_own_client(tmp_path):
     assert "httpx loaded certificates in 31 of 40 looks, from " in advice["what"]
 
 
+def test_a_session_that_a_library_has_made_its_own_of_is_kept_as_it_is(tmp_path):
+    text = "from google.auth.transport.requests import AuthorizedSession\n"
+    path = own(tmp_path, text + "def page():\n    AuthorizedSession(key).get(URL)\n")
+    authorized = (SITE + "google/auth/transport/requests.py", "AuthorizedSession.request")
+    frames = stack(LOAD, REQUESTS, authorized, REQUESTS, path, line=3)
+    [advice] = looks.advice_on_sights({"loading": frames}, 40, 31)
+    assert advice["add"].startswith("client = AuthorizedSession(key)  # once")
+    [advice] = looks.advice_on_sights({"loading": stack(LOAD, REQUESTS, path, line=3)}, 40, 31)
+    assert advice["add"] == "session = requests.Session()"
+
+
 def test_twisteds_own_line_is_told():
     frames = [(SITE + "OpenSSL/SSL.py", "Context.set_default_verify_paths"),
               (SITE + "twisted/internet/_sslverify.py", "OpenSSLDefaultPaths._addCACerts"),

@@ -11,6 +11,10 @@ OF_LIBRARIES = [
     # Of several the one that is called a client; or the one that the doctor knows.
     ("from k8s import client\nclient.Api(client.ApiClient(client.Settings()))\n", "k8s", None,
      "client.ApiClient(client.Settings())"),
+    ("from ldap3 import Server, Connection\ns = Server(H)\nc = Connection(s)\n", "ldap3", None,
+     "Connection(s)"),
+    ("from x import Api, XConnection, XClient\nXConnection()\nXClient(1)\n", "x", None,
+     "XClient(1)"),
     ("import k8s.client as c\nc.Api(c.Core(x))\n", "k8s", "Core", "c.Core(x)"),
     ("from openai import AsyncOpenAI as AI\nasync def f(): return AI(\n key=1)\n", "openai",
      "OpenAI", "AI( key=1)"),

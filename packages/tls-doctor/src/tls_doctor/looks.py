@@ -67,6 +67,18 @@ def loop_of(frames):
     return None
 
 
+def made_of(packages, name):
+    """Return the library that made a class of a client's; None if none did.
+
+    Its method is called by one of the client's, and calls one. packages: of the frames.
+    """
+    if name not in PACKAGES:
+        return None
+    first = packages.index(name)
+    others = [each for each in packages[first:] if each and PACKAGES.get(each) != PACKAGES[name]]
+    return others[-1] if others else None
+
+
 class Caller(object):
     """Who is at work in a stack: the program's own line, and the client that it calls there."""
 
@@ -80,6 +92,7 @@ class Caller(object):
         package = packages[-1] if packages else None
         self.client = known[-1] if known else None
         self.library = package if package not in (None, "ssl", "socket") else None
+        self.library = made_of(packages, self.library) or self.library
         self.path = (
             None if own is None else "%s:%d" % (frames[own]["filename"], frames[own]["line"])
         )

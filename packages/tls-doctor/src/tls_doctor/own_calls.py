@@ -18,8 +18,9 @@ _SECRET_NAME = re.compile(
 _PASSWORD_IN_URL = re.compile(r"(?<=://)([^/@:\s]*:)[^/@\s]*(?=@)")
 #: What calls are named that send, and wait for a reply.
 _WAITING = "get post put patch delete head options request send urlopen execute fetch".split()
-#: Of several classes of a library that a program makes, the one that is kept ends so.
-KEPT = "Client"
+#: Of several classes of a library that a program makes, the one that is kept ends so; if none is
+#: called the first, the second.
+KEPT = "Client", "Connection"
 
 
 def call_at(place, names):
@@ -80,7 +81,9 @@ def call_of_library(place, library, maker=None, only=False):
         several = [call for call in calls.values() if call[1] in (maker, "Async" + maker)]
         several = several or (of_others if imported else [])
     else:  # what is called a client; or no argument of another
-        several = [call for call in calls.values() if call[1].endswith(KEPT)]
+        several = []
+        for end in KEPT:
+            several = several or [call for call in calls.values() if call[1].endswith(end)]
         several = several or [call for key, call in calls.items() if key not in nested]
     if len(set(name for _, name, _ in several)) != 1 or (only and len(several) > 1):
         return None
