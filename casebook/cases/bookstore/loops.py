@@ -30,11 +30,11 @@ def side_by_side() -> HTML:
     codes = {loop: source(loop).splitlines() for loop in LOOPS}
     shared = set.intersection(*map(set, codes.values()))
     columns = "".join(
-        '<figure style="flex:1 1 19rem;min-width:0;margin:0">'
+        '<figure style="flex:1 1 21rem;min-width:0;margin:0">'
         '<figcaption style="color:inherit;font:inherit;font-weight:600;text-align:start">'
         f"{escape(LOOPS[loop])}</figcaption>"
         f'<pre tabindex="0" role="group" aria-label="{escape(LOOPS[loop])}" '
-        'style="overflow-x:auto;font-size:.68em;line-height:1.5;padding:.8em .5em"><code>'
+        'style="overflow-x:auto;font-size:.62em;line-height:1.5;padding:.8em .5em"><code>'
         + "\n".join(_line(line, line in shared) for line in lines)
         + "</code></pre></figure>"
         for loop, lines in codes.items()
