@@ -3,6 +3,7 @@
 import asyncio
 import os
 import subprocess
+import sys
 import time
 import types
 
@@ -11,6 +12,7 @@ import pytest
 from tls_doctor import (
     advice,
     attaching,
+    callers,
     clients,
     heartbeat,
     loads,
@@ -290,3 +292,22 @@ def test_what_is_cancelled_does_not_wait_for_the_loop(kind, cancelled, waits):
         return state.others_wait(loop)
 
     assert asyncio.run(look()) is waits
+
+
+def test_before_python_3_7_a_task_is_asked_of_its_class(monkeypatch):
+    stack, current_task = callers.CallStack(), asyncio.current_task
+    monkeypatch.delattr(asyncio, "current_task")
+    monkeypatch.setattr(asyncio, "Task", types.SimpleNamespace(current_task=current_task))
+
+    async def fetch():
+        stack.tasks[current_task()] = "program.py:3"
+        return stack.line_of_task()
+
+    assert asyncio.run(fetch()) == "program.py:3"
+
+
+def test_frames_that_cannot_be_read_are_no_reason_for_a_program_to_fail(monkeypatch):
+    stack = callers.CallStack()
+    monkeypatch.setattr(stack, "kind_of_file", None)
+    told = stack.callers(sys._getframe())
+    assert told == {"client": None, "through": None, "at": None, "awaits": False}

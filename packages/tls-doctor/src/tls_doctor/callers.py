@@ -77,7 +77,16 @@ class CallStack(object):
         line of the program's own code; None for what nobody can tell; whether it is a client of
         httpx that awaits; and, if there is one, the class of another that it is an object of.
         """
-        call, depth = Call(), 0
+        call = Call()
+        try:
+            self.look_up(call, frame)
+        except Exception:  # whatever stands in the frames is no reason for the program to fail
+            pass
+        return call.as_dict()
+
+    def look_up(self, call, frame):
+        """Note what the frames of a call tell, from the innermost one on."""
+        depth = 0
         while frame is not None and depth < 200:
             depth += 1
             code, package = frame.f_code, package_of(frame)
@@ -96,7 +105,6 @@ class CallStack(object):
                     break
                 call.see_library(package, is_installed, code)
             frame = frame.f_back
-        return call.as_dict()
 
     def kind_of_file(self, path, package):
         """Return (whether a file is a library's, whether it was installed)."""
@@ -129,8 +137,10 @@ class CallStack(object):
 
     def line_of_task(self):
         """Return the line that made asyncio's task that runs in this thread; None in a callback."""
+        asyncio = sys.modules["asyncio"]
         try:
-            task = sys.modules["asyncio"].current_task()
+            task = getattr(asyncio, "current_task", None) or asyncio.Task.current_task  # before 3.7
+            task = task()
         except RuntimeError:  # no loop runs here
             task = None
         return None if task is None else self.tasks.get(task)

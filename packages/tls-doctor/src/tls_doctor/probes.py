@@ -471,7 +471,7 @@ class Probes(object):
                 if getattr(error, "errno", None) not in UNDER_WAY:
                     probes.unreached(error, port)
                 raise
-            if hasattr(result, "__await__") and hasattr(result, "send"):
+            if hasattr(result, "send") and hasattr(result, "throw"):  # a coroutine, of any Python
                 return Attempt(result, probes, port, connects)
             if connects:
                 probes.reached(port)
