@@ -1676,9 +1676,10 @@ def test_a_program_without_a_client_that_the_doctor_knows_has_no_all_clear():
         (ILL, DOES_NOT_APPLY, REPEATED, 1),
     ],
 )
-def test_while_a_process_runs_on_there_is_no_all_clear(events, loop, loads, status):
+@pytest.mark.parametrize("unseen", [{"left": 1}, {"uncounted": ["after 400,000 events"]}])
+def test_of_what_nobody_saw_to_its_end_there_is_no_all_clear(unseen, events, loop, loads, status):
     found = examination_of(events)
-    found.counts["left"] = 1
+    found.counts.update(unseen)
     report = judging.judge(found, SPEC)
     verdicts = report["verdicts"]
     assert (verdicts["event loop"], verdicts["certificate loads"]) == (loop, loads)

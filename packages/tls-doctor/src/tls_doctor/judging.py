@@ -98,9 +98,10 @@ def withhold_all_clears(loop, loads, examination):
     """Return the verdicts on the loop and on loads: CANNOT_TELL for an all-clear without ground."""
     if is_unfounded(loop, examination):
         loop = CANNOT_TELL
-    if not examination.counts or not examination.counts["left"]:
+    counts = examination.counts
+    if not counts or not (counts["left"] or counts["uncounted"]):
         return loop, loads
-    # Of what runs on nobody has seen the end.
+    # Of what runs on, or was not counted to its end, nobody has seen the end.
     return [CANNOT_TELL if verdict in (FREE, ONCE) else verdict for verdict in (loop, loads)]
 
 
