@@ -130,7 +130,7 @@ def trace(
     part = frame[frame["event"] != "switch"]
     middle = part.index.get_loc(blocking_row)
     part = part.iloc[max(0, middle - before) : middle + after + 1]
-    caption = f"Call trace of {label} around {frame['function'][blocking_row]}"
+    caption = f"The calls around {frame['function'][blocking_row]}, in their order: {label}"
     links, above = {}, []
     for i, quotation in enumerate(quoted, 1):
         row, lines = f"{slug(caption)}-row-{i}", f"{slug(caption)}-lines-{i}"
@@ -195,7 +195,7 @@ def _line(html: str, indent: int) -> str:
 
 def _linked(quotation: Listing, row: str, lines: str) -> str:
     """Return a quotation with an id, and a link to its row in the trace."""
-    link = f'<p><a href="#{row}">These lines in the trace below</a></p>'
+    link = f'<p><a href="#{row}">find these lines in the trace below</a></p>'
     return f'<div id="{lines}">{quotation.html}{link}</div>'
 
 

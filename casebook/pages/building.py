@@ -1,8 +1,9 @@
 """Builds the book: casebook.pages says in what order."""
 
+import ast
 import shutil
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ def build(
     if file:
         return _write_from(book, file)
     _check_required()
+    _check_ids(book)
     if fresh:
         for folder in (book.executed, book.runs):
             shutil.rmtree(folder, ignore_errors=True)
@@ -283,6 +285,36 @@ def _check_required() -> None:
             f"CASEBOOK_REQUIRE asks for {', '.join(missing)}, which this machine does not have. "
             "Install it, or leave it out of CASEBOOK_REQUIRE."
         )
+
+
+def _check_ids(book: Book) -> None:
+    """Raise BookFailed, before anything is measured, if two chapters use one id.
+
+    An id is that of a claim, or of a published number that a chapter compares itself with.
+    """
+    chapters: dict[tuple[str, str], list[str]] = {}
+    for path in book.notebooks():
+        cells = [tree(cell) for cell in code_cells(read(path))]
+        for key in sorted({key for cell in cells for key in _ids_in(cell)}):
+            chapters.setdefault(key, []).append(path.stem)
+    lines = [
+        f"The {kind} {id} is made twice, in {' and in '.join(stems)}: "
+        "give one of them another name."
+        for (kind, id), stems in chapters.items()
+        if len(stems) > 1
+    ]
+    if lines:
+        raise BookFailed("\n".join(lines))
+
+
+def _ids_in(cell: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield what a cell states or compares, as (kind, id), where the code says its id."""
+    kinds = {"claim": "claim", "compare": "comparison"}
+    for node in ast.walk(cell):
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            name = getattr(node.func, "attr", getattr(node.func, "id", None))
+            if name in kinds:
+                yield kinds[name], str(node.args[0].value)
 
 
 def _prepare(chosen: Collection[Path]) -> None:

@@ -183,6 +183,12 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 
 def tree(cell: NotebookNode) -> ast.Module:
-    """Return the syntax tree of a cell's code, without the lines that are IPython's own."""
+    """Return the syntax tree of a cell's code, without the lines that are IPython's own.
+
+    It is empty if the code is not Python: whoever executes the cell hears why.
+    """
     lines = cell.source.splitlines() if cell.cell_type == "code" else ()
-    return ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))
+    try:
+        return ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!"))))
+    except SyntaxError:
+        return ast.Module([], [])

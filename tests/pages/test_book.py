@@ -667,6 +667,7 @@ def test_an_id_that_is_used_twice_fails_the_build(scratch: Book) -> None:
         write(scratch.root, name, FINDINGS + "claim('same', 'It is {value}.', 1, True)")
     with pytest.raises(BookFailed, match="claim same is made twice, in one and in two"):
         build(scratch.root)
+    assert ran(scratch) == []  # before anything is measured
 
 
 def test_what_sphinx_warns_of_fails_the_build(scratch: Book) -> None:
