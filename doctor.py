@@ -2792,7 +2792,7 @@ class Tally(object):
             key = load.key[:-1] + (event["identity"],)
             if key == load.key:
                 continue
-            if not load.is_spare:  # whoever shows another certificate, or none, still needs one
+            if not load.is_spare:  # a context with another certificate, or none, needs one
                 self.known_loads.discard(load.key)
             change = int(key in self.known_loads) - int(load.is_spare)
             for tally in (load.row, self.total):

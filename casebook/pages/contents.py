@@ -185,7 +185,7 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 def tree(cell: NotebookNode) -> ast.Module:
     """Return the syntax tree of a cell's code, without the lines that are IPython's own.
 
-    It is empty if the code is not Python: whoever executes the cell hears why.
+    It is empty if the code is not Python: the execution says why.
     """
     lines = cell.source.splitlines() if cell.cell_type == "code" else ()
     try:

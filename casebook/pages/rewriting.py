@@ -36,7 +36,7 @@ def rewrite(book: Book, names: Sequence[str], stamp: last_build.Stamp, summary: 
     pages = links.page_files(draft)
     permanent.lead_on(book.root, draft, {page.relative_to(draft).as_posix() for page in pages})
     accessibility.amend(pages)
-    for file in draft.rglob("*"):  # one by one: whoever reads meanwhile finds whole files
+    for file in draft.rglob("*"):  # one by one: a reader finds whole files meanwhile
         if file.is_file():
             file.replace(book.html / file.relative_to(draft))
     site.write_index(book, book.html)

@@ -81,7 +81,7 @@ def write(
 
 
 def write_index(book: Book, site: Path) -> None:
-    """Have index.html lead to the first page of the book, with its card for whoever shares it."""
+    """Have index.html lead to the first page of the book, with its card for those who share it."""
     first = f"{book.page_names()[0]}.html"
     card = re.findall(CARD, (site / first).read_text(encoding="utf-8"))
     tags = "\n".join(card).replace('"../_static/', '"_static/')  # index.html is in another folder
