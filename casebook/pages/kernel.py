@@ -13,9 +13,10 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode, v4
 
-from casebook import build, spans
+from casebook import build, places, spans
 from casebook.laboratory import progress
 from casebook.pages import contents, statements
+from casebook.pages.provisioner import ForkProvisioner
 
 #: A cell that needs longer than this is stuck: the longest makes all environments and measures.
 CELL_TIMEOUT_S = 1800
@@ -37,6 +38,19 @@ class _OwnKernel(AsyncKernelManager):
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         command.append(f"--IPKernelApp.extra_extensions={statements.__name__}")
         return KernelSpec(argv=command, display_name="Python 3", language="python")
+
+
+def _kernel(connection_file: str, root: Path) -> _OwnKernel:
+    """Return a kernel for the book under `root`, not begun yet.
+
+    Its sockets are in the folder of its connection file: ports could be reached by others.
+    """
+    kernel = _OwnKernel(transport="ipc", connection_file=connection_file)
+    # A fork has this process's modules: not for a book that brings its own. On macOS, what was
+    # imported need not survive it.
+    if sys.platform == "linux" and root == places.ROOT:
+        kernel.provisioner = ForkProvisioner(kernel_spec=kernel.kernel_spec, parent=kernel)
+    return kernel
 
 
 def run(
@@ -66,7 +80,7 @@ def run(
     }  # fmt: skip
     if machine:
         environ[statements.MACHINE] = str(machine)
-    client = _client(notebook, path, folder, stop)
+    client = _client(notebook, path, book.root, folder, stop)
     client.allow_errors = machine is not None
 
     def show_progress() -> None:
@@ -101,7 +115,7 @@ def run(
 
 
 def _client(
-    notebook: NotebookNode, path: Path, folder: Path, stop: threading.Event
+    notebook: NotebookNode, path: Path, root: Path, folder: Path, stop: threading.Event
 ) -> NotebookClient:
     def go_on(**_: object) -> None:
         # What is cancelled in the moment in which a cell ends would begin the next (wait_for in
@@ -111,8 +125,7 @@ def _client(
 
     return NotebookClient(
         notebook,
-        # Sockets in a folder of our own rather than ports that others could reach.
-        km=_OwnKernel(transport="ipc", connection_file=f"{folder}/kernel.json"),
+        km=_kernel(f"{folder}/kernel.json", root),
         timeout=CELL_TIMEOUT_S,
         startup_timeout=STARTUP_TIMEOUT_S,
         # The same cell leaves the same notebook, however long it took.
