@@ -259,7 +259,7 @@ def defaults():
     return dict(options, **dict((name, default) for name, (_, default, _) in NUMBERS.items()))
 
 
-# ------------------------------------------------------------------------------------------- words
+# ------------------------------------------------------- how numbers, lists and plurals are worded
 
 
 def short(path):
@@ -1725,7 +1725,7 @@ register(Client("confluent-kafka", own_tls="confluent_kafka"))
 register(Client("pulsar-client", own_tls="pulsar"))
 
 
-# ------------------------------------------------------------------ 1. does a read block the loop?
+# -------------------------------------------- whether a read blocks the event loop, as it is tried
 
 
 #: Event loops that patch, and the line that does it.
@@ -1989,7 +1989,7 @@ def is_trapped():
     return injected()
 
 
-# -------------------------------------------------------------- 2. what do certificate loads cost?
+# ----------------------------------------------------------------- what loads of certificates cost
 
 
 LOADS = ("load_verify_locations", "set_default_verify_paths")
@@ -3373,7 +3373,7 @@ def make_clocks():
 most_kib, process_ms, thread_ms = make_clocks()
 
 
-# --------------------------------------------------------------------------------- who made a call
+# ---------------------------------------------------- who made a call, by the frames of its thread
 
 
 #: What may come between a client and what it calls.
@@ -5128,7 +5128,7 @@ def is_open(pool):
     return any(not dropped(connection) for connection in connections)
 
 
-# ---------------------------------------------------------------------------------- 3. which http?
+# ----------------------------------------- which http the clients speak, and which a server offers
 
 
 HTTP_NAMES = {10: "HTTP/1.0", 11: "HTTP/1.1", 20: "HTTP/2", 30: "HTTP/3"}
@@ -5435,7 +5435,7 @@ def _option(word):
     return match.groups() if match else (word, "")
 
 
-# ---------------------------------------------------------------------------------- what to change
+# --------------------------------------------------------------- what the doctor advises to change
 
 
 CHAPTERS = {
@@ -6227,7 +6227,7 @@ def advice_on_http(examination):
     return [advise("http2", saves % (100, ms, 100 * ms / 1000), **dict(old[0], url=http["url"]))]
 
 
-# ----------------------------------------------------------------------------------------- judging
+# ----------------------- what the report on an examination says: verdicts, advice, the exit status
 
 
 #: What is advised first.
@@ -7134,7 +7134,7 @@ def received_by(answer):
     return {}
 
 
-# ------------------------------------------------------------------------------- a running process
+# -------------------------------------------------------------------- looking at a running process
 
 
 #: Where the standard library waits for a reply or a handshake.

@@ -82,24 +82,24 @@ class Experiment:
             nothing.
         tells: gives what the script has to be told beside what was asked, such as where a program
             lies. It is no part of the question, and is not stored.
-        variables: gives further environment variables of the script, which are no part of it
-            either.
+        variables: gives further environment variables of the script, which are no part of the
+            question either.
         beside: folders whose modules the script imports beside those of its own folder.
-        ask: asks once, where that takes more than running the script, such as a server of its own
-            beside it. From the environments of the stacks and what is asked to the answer, of which
-            it keeps what `figures` needs, in values that JSON knows; it raises RunFailed where what
-            it does not keep is wrong. The script, how it is run (within_s, tells, variables) and
-            which files say so (depends_on) are then its own affair.
-        draws: says of a question whether the script leaves something to chance. Then it is told
+        ask: asks once, if that takes more than running the script, such as a server beside it. It
+            takes the environments of the stacks and the parameters, and returns what `figures`
+            needs, in values that JSON knows. It raises RunFailed if something is wrong that it does
+            not return. It runs the script itself, so within_s, tells and variables are not used,
+            and depends_on names the files that it rests on.
+        draws: says of parameters whether the script leaves something to chance. Then it is told
             the seed of this build (`lots`, laboratory/lots.py), which is no part of the question:
             another build is another sample. With another seed it is measured again.
-        spares: says of a question whether asking is too expensive just now: what a machine file has
-            answers then, and only what none was asked is asked here.
-        nearest: the numbers among the parameters of which another may stand in, where no machine
-            was asked exactly the same: the nearest one, and `instead` says so.
-        form: gives the parts of a question from its stacks, its parameters and the round, for
-            questions that older machine files have in another form than ours: the case, the stacks,
-            the parameters, the round.
+        spares: says of parameters whether asking is too expensive just now. Then an answer in a
+            machine file stands in, and only what no machine was asked is asked here.
+        nearest: the names of numbers among the parameters. If no machine was asked exactly the
+            same, the answer for the nearest number stands in, and `instead` says so.
+        form: gives the parts of a question from its stacks, its parameters and the round, if
+            machine files have them in another form than the case, the stacks, the parameters, the
+            round.
         excluded: modules beside the script that this kind of run does not execute.
         is_stored: False if what answers cannot be known, such as a server of the caller's.
     """

@@ -1,11 +1,10 @@
-"""Which recorded rows stand in for those that cannot be measured here.
+"""Which recorded answers stand in for those that cannot be measured here.
 
-Rows that were asked for in the same way in everything that matters come in the place of those that
-cannot be measured here. Where several machines were asked exactly this (data/machines/), the one
-that is most like this one answers. Among equals it is the reference machine: the one whose full
-run was made for this, with what no build of the book asks. A number (n, a delay) that nobody
-recorded is replaced by the nearest one of one machine. The column `instead` says of both: "on AMD
-EPYC, 2 cores" and "n = 10 instead of 7".
+If several machines were asked exactly the same (data/machines/), the one that is most like this one
+answers. Among equals it is the reference machine: the one whose full run was made for this, with
+what no build of the book asks. A number (n, a delay) that no machine was asked is replaced by the
+nearest one of one machine. The column `instead` says both: "on AMD EPYC, 2 cores" and "n = 10
+instead of 7".
 """
 
 import math
@@ -65,9 +64,8 @@ def stand_ins(
 ) -> list[StandIn]:
     """Find the answers of one machine that stand in for what was asked.
 
-    All come from one machine, in whichever round, so that which of the rounds are asked for
-    decides nothing: from the one most like this one that was asked exactly this, and else from the
-    one most like this one that was asked nearly this.
+    All come from one machine, whichever rounds are asked for: the one most like this one that was
+    asked exactly this, or else the one most like this one that was asked nearly this.
 
     Parameters:
         question: with `unknown` for each name of nearest, and for the round.

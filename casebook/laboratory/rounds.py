@@ -68,16 +68,16 @@ def side_by_side(
 
     Returns the results in the order of the rounds. Raises what the first round raised that failed.
     """
-    several = numbers(repeats)
-    if min(at_once, len(several)) < 2:
-        return [measure(repeat) for repeat in several]
+    chosen = numbers(repeats)
+    if min(at_once, len(chosen)) < 2:
+        return [measure(repeat) for repeat in chosen]
     # The threads measure with the lock of this one: they wait neither for it nor each by itself.
     with (
         reservation.shared(),
         spans.span(spans.MEASUREMENT, label),
         ThreadPoolExecutor(at_once) as pool,
     ):
-        futures = [pool.submit(copy_context().run, measure, repeat) for repeat in several]
+        futures = [pool.submit(copy_context().run, measure, repeat) for repeat in chosen]
         try:
             return [future.result() for future in futures]
         finally:
@@ -122,7 +122,7 @@ def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
                     "many: give one of the two (looks=(8,) is what takes eight rounds and no more)"
                 )
             return until_decided(
-                lambda several: measure(*args, **options | {"repeats": several}), questions, looks
+                lambda chosen: measure(*args, **options | {"repeats": chosen}), questions, looks
             )
         return measure(*args, **options)
 

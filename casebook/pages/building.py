@@ -81,10 +81,8 @@ def build(
     summary = _summary(book, collected, first_page)
     last_build.print_summary(summary)
     if problems:
-        raise BookFailed(
-            "\n".join(problems) + "\nThe pages are there all the same. `make book` tries again "
-            "what failed; `make fresh` measures all of it again."
-        )
+        advice = " `make book` tries again what failed; `make fresh` measures all of it again."
+        raise last_build.failure(problems, advice)
     lines = _otherwise(collected)
     if not lines and not holes:
         last_build.keep(book, last_build.stamp(book, everything), summary)
@@ -204,7 +202,7 @@ def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
         print(f"cells that {file.name} has no answer to, and that say so: {missing}",
               file=sys.stderr, flush=True)  # fmt: skip
     if problems:
-        raise BookFailed("\n".join(problems) + "\nThe pages are there all the same.")
+        raise last_build.failure(problems)
     return first_page
 
 
@@ -298,8 +296,7 @@ def _check_ids(book: Book) -> None:
         for key in sorted({key for cell in cells for key in _ids_in(cell)}):
             chapters.setdefault(key, []).append(path.stem)
     lines = [
-        f"The {kind} {id} is made twice, in {' and in '.join(stems)}: "
-        "give one of them another name."
+        records.made_twice(kind, id, stems)
         for (kind, id), stems in chapters.items()
         if len(stems) > 1
     ]

@@ -7,10 +7,12 @@ whole and in which nothing waits to be measured again is kept.
 import json
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from casebook import places
+from casebook.errors import BookFailed
 from casebook.pages import running_text, staleness
 from casebook.pages.contents import Book
 from casebook.stacks import digests
@@ -83,6 +85,11 @@ def print_summary(summary: str) -> None:
     print(summary, file=sys.stderr, flush=True)
 
 
+def failure(problems: Iterable[str], advice: str = "") -> BookFailed:
+    """Return the error that ends a build whose pages are there, but not all as they should be."""
+    return BookFailed("\n".join([*problems, f"The pages are there all the same.{advice}"]))
+
+
 def _file(book: Book) -> Path:
     return book.build / "last_build.json"
 
@@ -98,10 +105,4 @@ def _made(book: Book) -> str:
         book.executed, book.runs, book.build / "site.stamp", book.html / "index.html",
         book.root / places.LOCAL_NAME / "program.json",
     ]  # fmt: skip
-    return digests.digest([_states(path) for path in kept_files])
-
-
-def _states(path: Path) -> list[tuple[str, int, int]]:
-    """Return name, size and time of a file, or of each file of a folder; of nothing, nothing."""
-    files = sorted(path.iterdir()) if path.is_dir() else [path] * path.exists()
-    return [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return digests.digest([staleness.states(path) for path in kept_files])

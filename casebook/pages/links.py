@@ -105,6 +105,12 @@ def problems(site: Path, published: str = "", only: Sequence[Path] | None = None
     return lines
 
 
+def broken(site: Path, only: Sequence[Path] | None = None) -> list[str]:
+    """Return what `problems` finds as one problem of a build, or none if it finds nothing."""
+    lines = problems(site, only=only)
+    return ["The pages have broken links:\n" + "\n".join(lines)] * bool(lines)
+
+
 def _elsewhere(url: str, is_loaded: bool) -> str:
     """Return what is wrong with an address outside the site; empty if nothing is."""
     parts = urlsplit(url)

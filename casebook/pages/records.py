@@ -1,6 +1,6 @@
 """Takes what chapters state and show out of their executed notebooks (findings/media.py)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -117,9 +117,13 @@ def _unique(chapters: Sequence[Chapter], mime: str, kind: str) -> list[dict[str,
         for record in media.records(chapter.notebook, mime):
             name = record.get("id") or record["name"]
             if name in by_name:
-                raise BookFailed(
-                    f"The {kind} {name} is made twice, in {by_name[name]['chapter']} and in "
-                    f"{chapter.stem}: give one of them another name."
-                )
+                stems = [by_name[name]["chapter"], chapter.stem]
+                raise BookFailed(made_twice(kind, name, stems))
             by_name[name] = {**record, "chapter": chapter.stem}
     return list(by_name.values())
+
+
+def made_twice(kind: str, name: str, stems: Iterable[str]) -> str:
+    """Say which chapters make records of one kind with the same name."""
+    where = " and in ".join(stems)
+    return f"The {kind} {name} is made twice, in {where}: give one of them another name."

@@ -87,10 +87,8 @@ def render(
     for recording in collected.profiles:
         profile = observations.recorded_profile(recording["name"])
         snakeviz.write(profile, draft / "profiles", recording["name"], recording["title"])
-    broken = links.problems(draft)
     if is_whole and not failures:
-        problems += unknown
-        problems += ["The pages have broken links:\n" + "\n".join(broken)] * bool(broken)
+        problems += unknown + links.broken(draft)
     _replace(book.html, draft)
     if is_last and not problems:
         stamp_file.write_text(stamp)

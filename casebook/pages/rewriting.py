@@ -3,10 +3,8 @@
 import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from casebook.errors import BookFailed
-from casebook.pages import accessibility, last_build, links, permanent, site
+from casebook.pages import accessibility, last_build, links, permanent, site, staleness
 from casebook.pages.contents import Book
 
 
@@ -25,14 +23,14 @@ def rewrite(book: Book, names: Sequence[str], stamp: last_build.Stamp, summary: 
     last_build.forget(book)
     (book.build / "site.stamp").unlink(missing_ok=True)  # it is of the former text
     written, draft = site.folder(book), book.build / "site"
-    before = _states(written)
+    before = staleness.states(written)
     problems = site.write(book, strict=True, only=names)
     shutil.rmtree(draft, ignore_errors=True)
-    for file, state in _states(written).items():
-        if before.get(file) != state:
-            copy = draft / file.relative_to(written)
+    for name, state in staleness.states(written).items():
+        if before.get(name) != state:
+            copy = draft / name
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(file, copy)
+            shutil.copy2(written / name, copy)
     pages = links.page_files(draft)
     permanent.lead_on(book.root, draft, {page.relative_to(draft).as_posix() for page in pages})
     accessibility.amend(pages)
@@ -40,15 +38,10 @@ def rewrite(book: Book, names: Sequence[str], stamp: last_build.Stamp, summary: 
         if file.is_file():
             file.replace(book.html / file.relative_to(draft))
     site.write_index(book, book.html)
-    broken = links.problems(book.html, only=[book.html / page.relative_to(draft) for page in pages])
-    problems += ["The pages have broken links:\n" + "\n".join(broken)] * bool(broken)
+    problems += links.broken(
+        book.html, only=[book.html / page.relative_to(draft) for page in pages]
+    )
     if problems:
-        raise BookFailed("\n".join(problems) + "\nThe pages are there all the same.")
+        raise last_build.failure(problems)
     last_build.keep(book, stamp, summary)
     last_build.print_summary(summary)
-
-
-def _states(folder: Path) -> dict[Path, tuple[int, int]]:
-    """Return size and time of each file in a folder, and in those within."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {file: (file.stat().st_size, file.stat().st_mtime_ns) for file in files}

@@ -38,6 +38,15 @@ def of_files(root: Path, names: Iterable[str], without: Collection[Path] = ()) -
     )
 
 
+def states(path: Path) -> dict[str, tuple[int, int]]:
+    """Return name -> size and time of a file, or of all files in a folder; nothing of nothing."""
+    files = [file for file in (path, *path.rglob("*")) if file.is_file()]
+    return {
+        file.relative_to(path).as_posix(): (file.stat().st_size, file.stat().st_mtime_ns)
+        for file in sorted(files)
+    }
+
+
 def of_surroundings(book: Book) -> str:
     """Return a stamp of everything that a notebook's result depends on beside its own code.
 

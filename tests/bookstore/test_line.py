@@ -606,9 +606,9 @@ def test_a_wrong_answer_is_no_measurement():
     asked = {"least_bytes": 0, "visits": [{"n": 1, "protocol": "h2"}]}
     seen = {"list_digest": "", "books_digest": "", "body_bytes": 1, "protocol": "h2"}
     with pytest.raises(RunFailed, match="came as others"):
-        visits._figures(asked, {"way": "tun", "visits": [seen]})
+        visits.figures_of(asked, {"way": "tun", "visits": [seen]})
     with pytest.raises(RunFailed, match="too narrow"):
-        visits._figures(asked, {"failed": "too narrow"})
+        visits.figures_of(asked, {"failed": "too narrow"})
 
 
 def test_where_there_is_no_line_it_says_what_is_missing(monkeypatch):

@@ -405,9 +405,7 @@ def _row(kind: Kind, answer: dict[str, Any]) -> dict[str, Any]:
 
 def _session_figures(_: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     if "failed" in answer:
-        raise RunFailed(
-            f"over the line: {answer['failed']}. Nothing was recorded; try it on a quieter machine."
-        )
+        raise lines.failure(answer["failed"])
     expected = stock.books()[stock.ids()[0]]
     for visit in answer["visits"]:
         bodies = [json.loads(step["body"]) for step in visit["steps"] if "body" in step]
@@ -423,7 +421,7 @@ _SERVING = [
 
 _OVER = Experiment(
     _LINE / "over_quic.py",
-    visits._figures,
+    visits.figures_of,
     within_s=300,
     depends_on=(
         *_SERVING,

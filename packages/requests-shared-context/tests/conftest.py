@@ -1,4 +1,4 @@
-"""What the tests here share. They need requests, trustme, pyOpenSSL and hypothesis, and no book."""
+"""What the tests here share. They need no book: pyproject.toml names what they need."""
 
 import shutil
 from pathlib import Path

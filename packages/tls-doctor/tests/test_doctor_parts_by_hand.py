@@ -2,12 +2,12 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import time
 import types
 
-import here
 import pytest
 from tls_doctor import (
     advice,
@@ -233,7 +233,7 @@ def test_what_a_client_loaded_is_added_up_over_all_that_called_it():
 # ---------------------------------------------------------------------------------- the processes
 
 
-@here.needs("ps")
+@pytest.mark.skipif(shutil.which("ps") is None, reason="ps is not on the PATH")
 @pytest.mark.parametrize("name", ["running_processes", "processes_of_ps"])
 def test_what_runs_is_told_with_its_parent_and_when_it_began(name):
     running = getattr(processes, name)

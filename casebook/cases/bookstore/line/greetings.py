@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 import pandas as pd
 
-from casebook.cases.bookstore.line import chains, feasibility, wire
+from casebook.cases.bookstore.line import chains, feasibility, lines, wire
 from casebook.cases.bookstore.line.lines import Line
 from casebook.cases.bookstore.line.visits import WITH_LIBRARIES
 from casebook.errors import RunFailed, UsageError
@@ -138,9 +138,7 @@ def unchecked() -> pd.DataFrame:
 
 def _figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     if "failed" in answer:
-        raise RunFailed(
-            f"over the line: {answer['failed']}. Nothing was recorded; try it on a quieter machine."
-        )
+        raise lines.failure(answer["failed"])
     for kind in answer["kinds"]:
         expected = parameters["n"] + 1
         if kind["connections"] != expected or len(kind["walls_s"]) != parameters["n"]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from casebook.cases.bookstore import readers, stock
 from casebook.cases.bookstore.line import ends, wire
-from casebook.errors import UsageError
+from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import measurements
 from casebook.laboratory.rounds import as_list
 from casebook.mistakes import check_range
@@ -155,6 +155,11 @@ def kinds(
     for size in sizes:
         check_range("n", size, 1, stock.SIZE)
     return [Kind(*kind) for kind in product(lines(**conditions), sizes, manners)]
+
+
+def failure(reason: str, kind: type[RunFailed] = RunFailed) -> RunFailed:
+    """Return the error to raise if a script could not do its work over the line."""
+    return kind(f"over the line: {reason}. Nothing was recorded; try it on a quieter machine.")
 
 
 def in_turn(kinds: list[Kind], repeat: int) -> list[Kind]:

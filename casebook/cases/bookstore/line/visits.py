@@ -422,14 +422,13 @@ def draws(parameters: Mapping[str, Any]) -> bool:
     return any("share" in (direction.get("lose") or {}) for direction in directions)
 
 
-def _figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+def figures_of(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """Return what follows from the answer of a script that visits: Experiment.figures."""
     if "failed" in answer:
         # As ends._settings and over.carried say it, in the script's own process.
         kinds = {_NO_CONTROL: NoControl, _TOO_MUCH: TooMuch}
         kind = next((kinds[reason] for reason in kinds if reason in answer["failed"]), RunFailed)
-        raise kind(
-            f"over the line: {answer['failed']}. Nothing was recorded; try it on a quieter machine."
-        )
+        raise lines.failure(answer["failed"], kind)
     books = stock.books()
     for visit, reply in zip(parameters["visits"], answer["visits"], strict=True):
         expected = sorted((book, books[book]) for book in stock.ids()[: visit["n"]])
@@ -446,7 +445,7 @@ def _digest(value: Any) -> str:
 
 _OVER = Experiment(
     _HERE / "over.py",
-    _figures,
+    figures_of,
     within_s=300,
     depends_on=(
         *digests.executed(opening.SERVING / "twisted_store.py"),

@@ -1,4 +1,4 @@
-"""What to change."""
+"""What the doctor advises to change."""
 
 from __future__ import division, print_function
 

@@ -1,4 +1,4 @@
-"""A running process."""
+"""Looking at a running process."""
 
 from __future__ import division, print_function
 

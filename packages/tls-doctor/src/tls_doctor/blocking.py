@@ -1,4 +1,4 @@
-"""1. Does a read block the loop?."""
+"""Whether a read blocks the event loop, as it is tried."""
 
 from __future__ import division, print_function
 

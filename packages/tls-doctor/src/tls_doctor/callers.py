@@ -1,4 +1,4 @@
-"""Who made a call."""
+"""Who made a call, by the frames of its thread."""
 
 from __future__ import division, print_function
 

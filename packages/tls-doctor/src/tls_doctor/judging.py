@@ -1,4 +1,4 @@
-"""Judging."""
+"""What the report on an examination says: verdicts, advice, the exit status."""
 
 from __future__ import division, print_function
 

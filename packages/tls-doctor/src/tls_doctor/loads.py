@@ -1,4 +1,4 @@
-"""2. What do certificate loads cost?."""
+"""What loads of certificates cost."""
 
 from __future__ import division, print_function
 

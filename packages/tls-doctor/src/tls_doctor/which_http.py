@@ -1,4 +1,4 @@
-"""3. Which HTTP?."""
+"""Which HTTP the clients speak, and which a server offers."""
 
 from __future__ import division, print_function
 

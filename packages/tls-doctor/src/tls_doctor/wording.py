@@ -1,4 +1,4 @@
-"""Words."""
+"""How numbers, lists and plurals are worded."""
 
 from __future__ import division, print_function
 
