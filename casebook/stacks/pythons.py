@@ -233,7 +233,8 @@ def _with_rattler(*arguments: object) -> str:
     """Run conda_forge.py and return its last reason. Raises EnvironmentFailed if it cannot run."""
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         command = installers.uv("pip", "install", "--quiet", "--python", sys.executable)
-        command += ["--target", folder, "--requirements", str(places.ENV / "rattler.txt")]
+        command += ["--target", folder, "--require-hashes"]
+        command += ["--requirements", str(places.ENV / "rattler.txt")]
         options: dict = {"failed": EnvironmentFailed}
         environ = installers.environ_of(os.environ)
         process = commands.run(command, "uv", WITHIN_S, environ, **options)
