@@ -133,7 +133,7 @@ release: archive dist
 # The licences, of what is installed here; the vulnerabilities, of what is locked.
 audit: $(BOOK)
 	@$(INSTALLERS) uv tool run pip-licenses==5.5.5 --python $(BIN)/python --order license && \
-	$(INSTALLERS) uv tool run pip-audit==2.10.1 --strict --no-deps --disable-pip -r requirements.txt
+	$(BIN)/python .ci/audit.py
 
 lock: $(BOOK)
 	@$(BIN)/python -m casebook.stacks.locks
