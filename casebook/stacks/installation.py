@@ -352,8 +352,8 @@ def _virtualenv(place: Place, run: Callable[..., None]) -> None:
         run(*installers.uv("venv", "--no-project", "--python", sys.executable, tool))
         command = installers.uv("pip", "install", "--python", tool, "--require-hashes")
         run(*command, "--requirements", places.ENV / "virtualenv.txt")
-        command = [tool / "bin" / "virtualenv", "--no-periodic-update"]
-        run(*command, "--python", place.interpreter.path, place.folder)
+        virtualenv = tool / "bin" / "virtualenv"
+        run(virtualenv, "--no-periodic-update", "--python", place.interpreter.path, place.folder)
     options = "--no-deps --no-compile --no-build-isolation --disable-pip-version-check --no-input"
     command = ["-m", "pip", "install", *options.split()]
     command += ["--only-binary", ":all:", "--no-binary", ",".join(stacks.table()["source_only"])]
