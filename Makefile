@@ -133,7 +133,7 @@ release: archive dist
 # The licences, of what is installed here; the vulnerabilities, of what is locked.
 audit: $(BOOK)
 	@$(INSTALLERS) uv tool run pip-licenses==5.5.5 --python $(BIN)/python --order license && \
-	$(INSTALLERS) uv tool run pip-audit==2.10.1 --strict --no-deps --disable-pip -r requirements.txt
+	$(BIN)/python .ci/audit.py
 
 lock: $(BOOK)
 	@$(BIN)/python -m casebook.stacks.locks
@@ -159,12 +159,14 @@ $(BOOK): requirements.txt pyproject.toml
 	fi; \
 	echo "setting up .venv with $$("$$found" --version)" >&2; \
 	rm -rf .venv && "$$found" -m venv .venv && \
-	$(INSTALLERS) pip install --quiet --disable-pip-version-check \
-	  "$$(grep '^uv==' requirements.txt | cut -d' ' -f1)" && \
-	$(INSTALLERS) uv pip install --quiet --python $(BIN)/python -r requirements.txt && \
+	sed -n '/^uv==/,/[^\]$$/p' requirements.txt >.venv/uv.txt && \
+	$(INSTALLERS) pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.txt && \
+	$(INSTALLERS) uv pip install --quiet --python $(BIN)/python --require-hashes \
+	  -r requirements.txt && \
 	$(INSTALLERS) uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . && \
 	touch $@
 
 $(TESTS): $(BOOK) env/test.lock
 	@echo "adding what the tests need" >&2
-	@$(INSTALLERS) uv pip install --quiet --python $(BIN)/python -r env/test.lock && touch $@
+	@$(INSTALLERS) uv pip install --quiet --python $(BIN)/python --require-hashes \
+	  -r env/test.lock && touch $@

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -346,12 +347,13 @@ def _virtualenv(place: Place, run: Callable[..., None]) -> None:
 
     uv and today's virtualenv do not know Python 2.7, nor uv the oldest archives.
     """
-    tools = places.ENV / "virtualenv.txt"
-    pin = f"virtualenv=={stacks.pins(tools.read_text())['virtualenv']}"
-    command = installers.uv("tool", "run", "--no-python-downloads")
-    command += ["--python", str(Path(sys.executable).resolve()), "--constraints", str(tools)]
-    command += ["--from", pin, "virtualenv", "--no-periodic-update"]
-    run(*command, "--python", place.interpreter.path, place.folder)
+    with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
+        tool = Path(folder, "virtualenv")
+        run(*installers.uv("venv", "--no-project", "--python", sys.executable, tool))
+        command = installers.uv("pip", "install", "--python", tool, "--require-hashes")
+        run(*command, "--requirements", places.ENV / "virtualenv.txt")
+        virtualenv = tool / "bin" / "virtualenv"
+        run(virtualenv, "--no-periodic-update", "--python", place.interpreter.path, place.folder)
     options = "--no-deps --no-compile --no-build-isolation --disable-pip-version-check --no-input"
     command = ["-m", "pip", "install", *options.split()]
     command += ["--only-binary", ":all:", "--no-binary", ",".join(stacks.table()["source_only"])]

@@ -81,6 +81,9 @@ def get(progress: Callable[[str], None] = report) -> None:
         except EnvironmentFailed as error:
             failures.append(str(error))
     if failures:
+        # What was resolved here may be why, and is resolved anew at the next try.
+        if file != LIST:
+            file.unlink(missing_ok=True)
         raise EnvironmentFailed("\n".join(failures))
 
 
@@ -188,17 +191,17 @@ def _relative_to_root(path: Path) -> Path:
 
 def _check_reachable(url: str) -> None:
     """Raise EnvironmentFailed if nobody answers there: installers would try for a long time."""
-    address = urlsplit(url)
+    address, kind = urlsplit(url), ""
     proxy = getproxies().get(address.scheme, "")
     if proxy and not proxy_bypass(address.hostname or ""):
-        address = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        address, kind = urlsplit(proxy if "://" in proxy else f"http://{proxy}"), "the proxy "
     port = address.port or {"http": 80, "https": 443}.get(address.scheme, 443)
     try:
         socket.create_connection((address.hostname, port), timeout=5).close()
     except OSError as error:
         raise EnvironmentFailed(
-            f"{address.hostname} cannot be reached ({error.strerror or error}), so no Python comes "
-            "from there now. The book can be built without."
+            f"{kind}{address.hostname} cannot be reached ({error.strerror or error}), so no Python "
+            "comes from there now. The book can be built without."
         ) from None
 
 
@@ -233,7 +236,8 @@ def _with_rattler(*arguments: object) -> str:
     """Run conda_forge.py and return its last reason. Raises EnvironmentFailed if it cannot run."""
     with tempfile.TemporaryDirectory(prefix="casebook-") as folder:
         command = installers.uv("pip", "install", "--quiet", "--python", sys.executable)
-        command += ["--target", folder, "--requirements", str(places.ENV / "rattler.txt")]
+        command += ["--target", folder, "--require-hashes"]
+        command += ["--requirements", str(places.ENV / "rattler.txt")]
         options: dict = {"failed": EnvironmentFailed}
         environ = installers.environ_of(os.environ)
         process = commands.run(command, "uv", WITHIN_S, environ, **options)

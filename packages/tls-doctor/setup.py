@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -24,4 +25,12 @@ class BuildSingleFile(build_py):
         (package / "__init__.py").write_text(single_file.build(), encoding="utf-8")
 
 
-setup(cmdclass={"build_py": BuildSingleFile})
+class WheelForTwoAndThree(bdist_wheel):
+    """Name the wheel for Python 2.7, too."""
+
+    def get_tag(self):
+        """Return the tag of a wheel without compiled code, for both Pythons."""
+        return "py2.py3", "none", "any"
+
+
+setup(cmdclass={"build_py": BuildSingleFile, "bdist_wheel": WheelForTwoAndThree})

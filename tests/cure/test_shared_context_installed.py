@@ -25,7 +25,7 @@ assert place.read_bytes() == Path(sys.argv[3]).read_bytes()
 written = metadata.read_text().splitlines()
 assert "Version: " + installed.__version__ in written and "Requires-Dist: requests>=2.21" in written
 assert any(line.startswith("Requires-Dist: urllib3") for line in written)
-assert "License: MIT" in written and any(line.startswith("Author") for line in written)
+assert "License-Expression: MIT" in written and any(line.startswith("Author") for line in written)
 assert list(metadata.parent.rglob("LICENSE"))
 """
 

@@ -53,9 +53,10 @@ def test_each_says_what_an_index_shows_of_it(wheels: list[Path]) -> None:
     assert len(wheels) == 2
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as archive:
+            assert any(name.endswith("/py.typed") for name in archive.namelist())
             [name] = [name for name in archive.namelist() if name.endswith("/METADATA")]
             told = message_from_bytes(archive.read(name))
         assert told["Description-Content-Type"] == "text/markdown"
-        assert told["License"] == "MIT" and told["Requires-Python"] and told["Summary"]
+        assert told["License-Expression"] == "MIT" and told["Requires-Python"] and told["Summary"]
         # A page on an index has no folder beside it.
         assert "](../" not in told.get_payload() and "](book/" not in told.get_payload()

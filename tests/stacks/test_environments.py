@@ -302,6 +302,16 @@ def test_a_package_with_another_digest_is_refused(own, name):
     assert environments.fingerprint(stack) == before
 
 
+def test_a_tool_with_another_digest_is_refused(own):
+    stack = stacks.get("stage-1-py27")
+    if not environments.find_interpreter(stack.python):
+        pytest.skip(f"no Python {stack.python} here")
+    change("virtualenv.txt", r"sha256:\S{8}", "sha256:00000000")
+    with pytest.raises(EnvironmentFailed, match="not the one whose digest is in the lock"):
+        make(stack)
+    assert state(stack) == "missing"
+
+
 PROCESS = """
 import sys
 from pathlib import Path

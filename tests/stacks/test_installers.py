@@ -4,6 +4,7 @@ The machine's store of certificates is another one for the processes that are st
 have a mount namespace of their own, with a folder of the test in the place of /etc/ssl.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -50,11 +51,14 @@ class Index:
     folder: Path
     ca_file: Path
 
-    def offer(self, name: str, files: dict[str, str]) -> None:
+    def offer(self, name: str, files: dict[str, str]) -> str:
+        """Put a package there, and return its line in a lock."""
         page = self.folder / name
         page.mkdir()
         wheel = write_wheel(page, name, files)
         (page / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        return f"{name}==1.0 \\\n    --hash=sha256:{digest}\n"
 
 
 def write_wheel(folder: Path, name: str, files: dict[str, str]) -> Path:
@@ -184,27 +188,41 @@ def test_so_does_the_pip_of_python_2_7(machine: Machine, variable: str) -> None:
 
 @with_store
 def test_the_makefile_sets_up_behind_such_a_proxy(machine: Machine) -> None:
-    """With our Makefile, the real pip and the real uv, and packages of the test."""
+    """With our Makefile, the real pip and the real uv, and packages of the test.
+
+    Each must have the digest of its lock.
+    """
     root = machine.folder / "project"
     (root / "env").mkdir(parents=True)
     shutil.copy(places.ROOT / "Makefile", root)
     shutil.copytree(places.PACKAGE, root / "casebook", ignore=shutil.ignore_patterns("*.pyc"))
     [uv, *_] = installers.uv()
     finds = f"def find_uv_bin():\n    return {uv!r}\n"
-    machine.index.offer("uv", {"uv/__init__.py": finds})
-    machine.index.offer("late", {"late.py": ""})
+    locked_uv = machine.index.offer("uv", {"uv/__init__.py": finds})
+    locked_late = machine.index.offer("late", {"late.py": ""})
+    locked_other = machine.index.offer("other", {"other.py": ""})
     write_wheel(root, "casebook", {"casebook_is_here.py": ""})
     (root / "backend.py").write_text(BACKEND)
     (root / "pyproject.toml").write_text(
         '[project]\nname = "casebook"\nversion = "1.0"\n'
         '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
     )
-    (root / "requirements.txt").write_text("thing==1.0\nuv==1.0\n")
-    (root / "env" / "test.lock").write_text("late==1.0\n")
-    python = Path(sys.executable).resolve()
-    assert machine.run("make", f"PYTHON={python}", ".venv/tests.stamp", cwd=root) == ""
+    locked = {
+        root / "requirements.txt": [locked_uv, locked_other],
+        root / "env/test.lock": [locked_late],
+    }
+    for file, lines in locked.items():
+        file.write_text("".join(lines))
+    make = ("make", f"PYTHON={Path(sys.executable).resolve()}", ".venv/tests.stamp")
+    for line in (locked_uv, locked_other, locked_late):
+        [file] = [file for file, lines in locked.items() if line in lines]
+        right = file.read_text()
+        file.write_text(right.replace(line, re.sub("sha256:.{8}", "sha256:00000000", line)))
+        assert re.search("(?i)hash", machine.run(*make, cwd=root))
+        file.write_text(right)
+    assert machine.run(*make, cwd=root) == ""
     [packages] = (root / ".venv").glob("lib/python*/site-packages")
-    for name in ("thing.py", "uv/__init__.py", "casebook_is_here.py", "late.py"):
+    for name in ("other.py", "uv/__init__.py", "casebook_is_here.py", "late.py"):
         assert (packages / name).exists()
 
 

@@ -220,7 +220,7 @@ def test_an_index_that_cannot_be_believed_or_had(
 def test_an_index_that_lies(
     machine: Path, channel: str, channel_folder: Path, lie: str, monkeypatch, tmp_path
 ) -> None:
-    """Its digest is not that of the package, or it gives none."""
+    """Its digest is not that of the package, or it gives none. The next try does not believe it."""
     folder = shutil.copytree(channel_folder, tmp_path / "channel")
     index = folder / "linux-64" / "repodata.json"
     packages = json.loads(index.read_text())
@@ -235,13 +235,16 @@ def test_an_index_that_lies(
         line = failure()
     wanted = "has no sha256" if lie == "no digest" else "could not be installed: hash mismatch"
     assert wanted in line
+    monkeypatch.setattr(pythons, "CHANNEL", channel)
+    pythons.get(lambda line: None)
+    assert all(interpreters.find(family) for family in FAMILIES)
 
 
 def test_a_proxy_that_is_not_there_is_named(machine: Path, monkeypatch) -> None:
     pythons.LIST.unlink()
     monkeypatch.setattr(pythons, "CHANNEL", "https://channel.invalid/main")
     monkeypatch.setenv("https_proxy", "http://proxy.invalid:3128")
-    assert failure().startswith("proxy.invalid cannot be reached")
+    assert failure().startswith("the proxy proxy.invalid cannot be reached")
 
 
 @pytest.mark.parametrize("processor", ["aarch64", "ppc64le"])
@@ -296,7 +299,7 @@ def test_a_proxy_is_asked_in_the_place_of_the_channel(machine: Path, monkeypatch
     change("http://127.0.0.1:[0-9]+", "http://channel.invalid")
     assert failure().startswith("channel.invalid cannot be reached")
     monkeypatch.setenv("http_proxy", "http://proxy.invalid:3128")
-    assert failure().startswith("proxy.invalid cannot be reached")
+    assert failure().startswith("the proxy proxy.invalid cannot be reached")
 
 
 # What messages advise
