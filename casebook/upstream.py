@@ -443,10 +443,11 @@ def answers(verdict: PackageClaim) -> list[Answer]:
 
 
 def clients() -> list[Answer]:
-    """Return what clients can do in their newest releases: the rows of `abilities`.
+    """Return what clients can do in their newest releases: the rows of `abilities`, and `leaks`.
 
-    In values that JSON knows. If a client cannot be asked, its row has its name, and as `failure`
-    why.
+    leaks: whether a client shows the certificate of another with which it shares a context
+    (casebook/cases/certificates/sharing.py). In values that JSON knows. If a client cannot be
+    asked, its row has its name, and as `failure` why.
     """
     return [_client(name, *of) for name, of in CLIENTS.items()]
 
@@ -458,7 +459,7 @@ def _client(name: str, stack: str, over_quic: str) -> Answer:
         with ExitStack() as releases:
             for stack_name in [stack, quic.STACK] if over_quic else [stack]:
                 releases.enter_context(_with_release(stack_name, package, version))
-            rows = abilities([name])
+            rows = abilities([name]).assign(leaks=[certificates.sharing.leaks(name, stack)])
     except CasebookError as error:
         return {"client": name, "failure": str(error).splitlines()[0]}
     [row] = rows.astype(object).where(rows.notna(), None).to_dict("records")

@@ -9,7 +9,8 @@ from casebook import places
 #: What `python -m casebook.upstream --keep` writes: `asked` (the day) and `verdicts`, each with
 #: package, claim, chapter, says, before, true_from, true_to, turned and `answers`: version, still,
 #: counts, turned (casebook/upstream.py). One that is over has no answers. And `clients`: what each
-#: can do, by the columns of casebook/cases/bookstore/abilities.py.
+#: can do, by the columns of casebook/cases/bookstore/abilities.py, and `leaks`: whether it shows
+#: the certificate of another with which it shares a context (null where it takes none beside one).
 KEPT = places.UPSTREAM
 
 #: HTTP/2's window of a stream, unless a client asks for another (RFC 9113, section 6.9.2).
@@ -63,8 +64,8 @@ def clients(checks: Checks) -> str:
     lines = [
         *(f"- {sentence}" for sentence in sentences(rows)),
         "",
-        "| client | windows, KiB | HTTP/3 | early | loads |",
-        "|---|---|---|---|---|",
+        "| client | windows, KiB | HTTP/3 | early | loads | another's certificate |",
+        "|---|---|---|---|---|---|",
     ]
     for row in rows:
         wide = "no HTTP/2"
@@ -75,14 +76,16 @@ def clients(checks: Checks) -> str:
             over_quic = "by itself"
         early = "" if row["early"] is None else f"{row['early']:.0f} of 2"
         loads = "" if row["loads"] is None else f"{row['loads']:.0f} for {row['connections']:.0f}"
+        shown = {True: "shown", False: "not shown"}.get(row["leaks"], "")
         lines.append(
-            f"| {row['client']} {row['release']} | {wide} | {over_quic} | {early} | {loads} |"
+            f"| {row['client']} {row['release']} | {wide} | {over_quic} | {early} | {loads} "
+            f"| {shown} |"
         )
     return "\n".join(lines) + "\n"
 
 
 def sentences(rows: list[dict[str, Any]]) -> list[str]:
-    """Say of all clients that were asked: HTTP/3, early requests, windows, loads."""
+    """Say of all clients that were asked: HTTP/3, early requests, windows, loads, certificates."""
     real = [row for row in rows if row["http3"] is not None]
     by_themselves = listed([row for row in real if row["quic_by_itself"]])
     countable = [row for row in real if row["loads"] is not None]
@@ -102,6 +105,10 @@ def sentences(rows: list[dict[str, Any]]) -> list[str]:
         f"{listed([row for row in countable if row['loads'] < row['connections']])}. "
         "Python cannot count those of "
         f"{listed([row for row in real if row['loads'] is None])}.",
+        "Clients share a context, and one of them brings a certificate (`cert=`). The next one "
+        f"shows it, too: {listed([row for row in real if row['leaks']])}; does not show it: "
+        f"{listed([row for row in real if row['leaks'] is False])}. Nobody can bring one beside a "
+        f"context of Python's: {listed([row for row in real if row['leaks'] is None])}.",
     ]
 
 

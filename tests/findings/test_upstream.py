@@ -211,13 +211,14 @@ ROWS = [
         "client": client, "release": "1", "http2": stream is not None, "stream_window": stream,
         "connection_window": stream, "quic_by_itself": by_itself, "http3": http3, "resumed": early,
         "early": early, "loads": loads, "connections": None if http3 is None else 20,
+        "leaks": leaks,
     }
-    for client, stream, by_itself, http3, early, loads in (
-        ("slow", None, False, False, None, 20),
-        ("wide", 70_000, False, False, None, 2),
-        ("quic", 65_536, True, True, 0, 1),
-        ("early", 65_535, False, True, 1, None),
-        ("bare", 65_535, None, None, None, None),
+    for client, stream, by_itself, http3, early, loads, leaks in (
+        ("slow", None, False, False, None, 20, True),
+        ("wide", 70_000, False, False, None, 2, False),
+        ("quic", 65_536, True, True, 0, 1, True),
+        ("early", 65_535, False, True, 1, None, None),
+        ("bare", 65_535, None, None, None, None, None),
     )
 ]  # fmt: skip
 
@@ -230,10 +231,14 @@ def test_sentences_about_clients_are_made_from_their_rows() -> None:
         "HTTP/2's own window of 65,535 bytes is opened by wide and quic; not by early or bare.",
         "As many loads of certificates as connections: slow; fewer: wide and quic. Python cannot "
         "count those of early.",
+        "Clients share a context, and one of them brings a certificate (`cert=`). The next one "
+        "shows it, too: slow and quic; does not show it: wide. Nobody can bring one beside a "
+        "context of Python's: early.",
     ]
     table = pages.clients({"clients": ROWS}).splitlines()
-    assert "| slow 1 | no HTTP/2 | no |  | 20 for 20 |" in table
-    assert "| early 1 | 64 and 64 | if told so | 1 of 2 |  |" in table
+    assert "| slow 1 | no HTTP/2 | no |  | 20 for 20 | shown |" in table
+    assert "| wide 1 | 68 and 68 | no |  | 2 for 20 | not shown |" in table
+    assert "| early 1 | 64 and 64 | if told so | 1 of 2 |  |  |" in table
     assert pages.clients({}) == ""
 
 

@@ -4,6 +4,7 @@ from casebook.cases.certificates import counts as counts
 from casebook.cases.certificates import in_threads as in_threads
 from casebook.cases.certificates import loading as loading
 from casebook.cases.certificates import reading as reading
+from casebook.cases.certificates import sharing as sharing
 from casebook.cases.certificates import weights as weights
 from casebook.cases.certificates.cores import COMPUTING as COMPUTING
 from casebook.cases.certificates.cores import on_two_cores as on_two_cores
