@@ -206,7 +206,7 @@
         back.append(line("tl-limit", x(at), x(at), TOP, bottom + 3));
         back.append(text("tl-small", x(at) + (anchor === "end" ? 4 : 0), bottom + 12, said, anchor));
       }
-      back.append(text("tl-small", LEFT, strip - 4, loop ? "event loop" : "no event loop"));
+      if (loop) back.append(text("tl-small", LEFT, strip - 4, "event loop"));
       const late = this.late;
       for (const [a, b] of late) drawn.append(rect("tl-stall", a, b, strip, 14));
       for (const beat of this.beats) drawn.append(rect("tl-beat", beat, beat, strip, 14));

@@ -9,7 +9,7 @@ The same, set up for the book's usual questions:
 
 n_against_wall(frame)            wall time of n requests; in delays beside published ones
 effective_concurrency(frame)     how many requests are served at a time
-cures(frame)                     the variants of one experiment, fastest first
+cures(frame)                     the variants of one experiment, in their order
 
 One subject each:
 

@@ -126,7 +126,7 @@
       ["body", "size of a book", data.bodies, size],
       ["n", "number of books", data.books, n => `${n}`],
       ["loss", "packets lost", data.losses, share],
-    ].map(([name, called, values, say]) => {
+    ].filter(([, , values]) => values.length > 1).map(([name, called, values, say]) => {
       const id = `${figure.id}-${name}`;
       const input = make("input", {type: "range", id, min: 0, max: values.length - 1, step: 1});
       const said = make("output", {for: id});
@@ -169,7 +169,7 @@
     const said = make("p", {class: "cl-said", role: "status"});
     const list = make("ol", {class: "cl-list"});
     figure.querySelector(".cb-key")?.remove();
-    still.replaceWith(form, jumps, svg, said, list);
+    still.replaceWith(form, ...buttons.length > 1 ? [jumps] : [], svg, said, list);
 
     /* ------------------------------------------------------------------ the picture */
     const WIDE = 350, HIGH = 260, LEFT = 40, RIGHT = 66, TOP = 22, BOTTOM = 36, LABEL = 13;
@@ -215,8 +215,8 @@
       drawn.push(line("cl-here", x(now.ms), x(now.ms), TOP, HIGH - BOTTOM));
       lines.forEach((curve, i) => {
         const style = `stroke:var(--cb-${ways[i].colour})`;
-        // The last is dashed: where it lies on another line, both are seen.
-        drawn.push(make("svg:polyline", {class: i === ways.length - 1 ? "cl-model cl-dashed" : "cl-model", style,
+        // One is dashed: where it lies on another line, both are seen.
+        drawn.push(make("svg:polyline", {class: ways[i].dashed ? "cl-model cl-dashed" : "cl-model", style,
           points: curve.map(([s], at) => `${x(distances[at])},${y(s)}`).join(" ")}));
         const [, least, most] = curve[distances.indexOf(now.ms)];
         const beside = x(now.ms) + 2.5 * (i - 2);

@@ -7,6 +7,7 @@ shows the setting of which most was measured.
 
 import json
 import statistics
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,16 +35,15 @@ BODIES = (SMALL, 1_000, 3_000, 10_000, 27_000, 100_000)
 BOOKS = (1, 3, 7, 13, 30, 60, 100, 200)
 LOSSES = (0.0, 0.001, 0.005, 0.01, 0.02)
 
-#: What is written at a line's end, and its colour, in the order of model.WAYS.
+#: What is written at a line's end, in the order of model.WAYS.
 _SHORT = ("one", "six", "one each", "streams", "wide")
 #: How the list below the picture calls them.
 _NAMES = (
     "one connection", "six connections", "a connection for each book",
     "streams with the client's own window", "streams with a wide window",
 )  # fmt: skip
-_COLOURS = [choice_for("way", way) for way in model.WAYS]
-#: The last is dashed: where it lies on another line, both are seen.
-_STYLES = ["-"] * (len(model.WAYS) - 1) + [(0, (5, 4))]
+#: This one is dashed: where it lies on another line, both are seen.
+_DASHED = list(model.WAYS)[-1]
 
 _NEEDED = (
     *("client", "connections", "window_bytes", "n", "body_bytes", "latency_ms", "lose"),
@@ -53,18 +53,25 @@ _NEEDED = (
 
 @for_readers
 def calculator(
-    visits: pd.DataFrame, *, title: str = "What takes how long, and where", name: str = "calculator"
+    visits: pd.DataFrame,
+    *,
+    title: str = "What takes how long, and where",
+    name: str = "calculator",
+    bodies: Sequence[int] = BODIES,
+    losses: Sequence[float] = LOSSES,
+    ways: Sequence[str] = tuple(model.WAYS),
 ) -> Chart:
-    """Draw the model for each of its WAYS at any setting, with the medians of measured visits.
+    """Draw the model for some of its WAYS at any setting, with the medians of measured visits.
 
     The visits are those that were made at such a setting.
 
     visits: as bookstore.line.visit returns them. Left out are those of other ways, those whose
     losses are not a share of all packets, and those not with reno. Raises UsageError if none is
-    left.
+    left. bodies, losses: what a reader can choose; if that is one value, it has no slider.
     """
     require_columns(visits, *_NEEDED)
     rows = placed(visits)
+    rows = rows[rows["way"].isin(ways) & rows["body"].isin(bodies) & rows["loss"].isin(losses)]
     if rows.empty:
         raise UsageError("none of these visits was made in a way that the model knows")
     settings = rows.groupby(["n", "body", "loss"])["latency_ms"].agg(["nunique", "size"])
@@ -74,10 +81,10 @@ def calculator(
     first["ms"] = float(rows[_is(rows, first)]["latency_ms"].max())
     picture = page.chart(
         name,
-        _drawing(rows[_is(rows, first)], first),
+        _drawing(rows[_is(rows, first)], first, ways),
         Caption(
             title,
-            finding=_describe(first),
+            finding=_describe(first, ways),
             clause="The lines are the model: the time on the way, without any computing. A dot is "
             "the median of what was measured there.",
             reading="A stroke goes from the smallest to the largest; what is above its line, "
@@ -86,11 +93,12 @@ def calculator(
         ),
         data=chart_data(rows, "way", "latency_ms", "n", "body", "loss", "wall_s"),
         key=[
-            (key_mark('<rect y="6" width="26" height="4"/>', colour), label)
-            for label, colour in zip(_NAMES, _COLOURS, strict=True)
+            (key_mark('<rect y="6" width="26" height="4"/>', way["colour"]), way["name"])
+            for way in _as_data(ways)
         ],
     )
-    data = json.dumps(as_data(rows, first), separators=(",", ":")).replace("</", "<\\/")
+    told = as_data(rows, first, ways) | {"bodies": bodies, "losses": losses}
+    data = json.dumps(told, separators=(",", ":")).replace("</", "<\\/")
     scripts = (
         f'<script type="application/json">{data}</script>'
         f"<script>{_JS.read_text(encoding='utf-8')}</script></figure>"
@@ -100,14 +108,14 @@ def calculator(
     return replace(picture, html=html.removesuffix("</figure>") + scripts)
 
 
-def as_data(rows: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
-    """Return the input of calculator.js.
+def as_data(rows: pd.DataFrame, first: dict[str, Any], ways: Sequence[str]) -> dict[str, Any]:
+    """Return the input of calculator.js, but for the bodies and losses.
 
     That is the ways, the sliders' values, the first setting, and points, each [number of the way,
     ms each way, n, body, loss, median, smallest, largest, runs].
     """
     keys = [*("way", "latency_ms", "n", "body", "loss")]
-    labels = list(model.WAYS)
+    labels = list(ways)
     points = [
         [
             labels.index(label),
@@ -121,17 +129,9 @@ def as_data(rows: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
         for (label, ms, n, body, loss), walls in rows.groupby(keys, sort=False)["wall_s"]
     ]
     return {
-        "ways": [
-            {"name": name, "short": short, "colour": colour}
-            | {"connections": connections, "window": window}
-            for (connections, window), name, short, colour in zip(
-                model.WAYS.values(), _NAMES, _SHORT, _COLOURS, strict=True
-            )
-        ],
+        "ways": _as_data(ways),
         "distances": DISTANCES,
-        "bodies": BODIES,
         "books": BOOKS,
-        "losses": LOSSES,
         "draws": model.DRAWS,
         "first": first,
         "points": points,
@@ -139,6 +139,24 @@ def as_data(rows: pd.DataFrame, first: dict[str, Any]) -> dict[str, Any]:
 
 
 _FIGURES = statistics.median, min, max
+
+
+def _as_data(ways: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what calculator.js has to know of some ways.
+
+    Only one kind of streams needs no word on its window.
+    """
+    named = zip(model.WAYS.items(), _NAMES, _SHORT, strict=True)
+    return [
+        {
+            "name": name if _DASHED in ways else name.partition(" with ")[0],
+            "short": short,
+            "colour": choice_for("way", way),
+        }
+        | {"connections": connections, "window": window, "dashed": way == _DASHED}
+        for (way, (connections, window)), name, short in named
+        if way in ways
+    ]
 
 
 def by_model(label: str, ms: float, n: int, body: int, loss: float) -> tuple[float, float, float]:
@@ -155,17 +173,17 @@ def _is(rows: pd.DataFrame, setting: dict[str, Any]) -> pd.Series:
     return matches[0] & matches[1] & matches[2]
 
 
-def _describe(setting: dict[str, Any]) -> str:
+def _describe(setting: dict[str, Any], ways: Sequence[str]) -> str:
     """Return what the model says of a setting, in a sentence."""
     ms, rest = setting["ms"], {name: setting[name] for name in ("n", "body", "loss")}
-    durations = sorted((by_model(label, ms, **rest)[0], label) for label in model.WAYS)
+    durations = sorted((by_model(label, ms, **rest)[0], label) for label in ways)
     figures = "; ".join(f"{label} {words.seconds(s)}" for s, label in durations)
     size = f"{rest['body'] / 1000:.3g} kB"
     loss = f", {100 * rest['loss']:g} % of the packets lost" if rest["loss"] else ""
     return f"By the model, {rest['n']} books of {size} from {ms:g} ms away{loss}: {figures}."
 
 
-def _drawing(rows: pd.DataFrame, setting: dict[str, Any]) -> Figure:
+def _drawing(rows: pd.DataFrame, setting: dict[str, Any], ways: Sequence[str]) -> Figure:
     rest = {name: setting[name] for name in ("n", "body", "loss")}
     rows = rows.assign(trips=rows["wall_s"] / (rows["latency_ms"] / 500))
     with page.drawing(page.WIDTH, 262) as figure:
@@ -173,8 +191,9 @@ def _drawing(rows: pd.DataFrame, setting: dict[str, Any]) -> Figure:
         axes.set_xscale("log")
         axes.set_yscale("log")
         ys = list(rows["trips"])
-        styles = zip(model.WAYS, _COLOURS, _STYLES, strict=True)
-        for i, (name_of_way, colour, linestyle) in enumerate(styles):
+        for i, name_of_way in enumerate(ways):
+            colour = choice_for("way", name_of_way)
+            linestyle = (0, (5, 4)) if name_of_way == _DASHED else "-"
             # In round trips the lines are level if nothing is lost, and apart.
             trips = [by_model(name_of_way, ms, **rest)[0] / (ms / 500) for ms in DISTANCES]
             axes.plot(DISTANCES, trips, color=sentinel(colour), linewidth=1.6, linestyle=linestyle)

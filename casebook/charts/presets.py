@@ -105,7 +105,7 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     """Draw the wall time of each variant at the largest n, every run a dot.
 
     frame: runs (stack, n, delay_s, wall_s, effective_concurrency, verdict, source, measured_at).
-    Its first stack, the one to compare with, comes first; the others follow, fastest first.
+    They stand in the order of their stacks, of which the first is the one to compare with.
     The delay is a line if all have the same.
     """
     series.require_columns(frame, "stack", "n", "delay_s", "wall_s", _E, "verdict")
@@ -114,7 +114,6 @@ def cures(frame: pd.DataFrame, *, title: str = "What each variant takes", name: 
     frame = frame.assign(variant=frame["stack"].map(names))
     n, delays = int(frame["n"].iloc[0]), frame["delay_s"].unique()
     parts = series.groups(series.usable(frame, "wall_s"), "variant")
-    parts[1:] = sorted(parts[1:], key=lambda part: part.rows["wall_s"].median())
     [wall] = series.quantities("wall_s")
     finding = wall.describe_range(
         [series.Point.from_runs(part, part.rows["wall_s"]) for part in parts], f"At n = {n}, "

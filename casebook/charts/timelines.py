@@ -26,8 +26,10 @@ from casebook.charts.series import require_columns
 from casebook.colours import ROLES, sentinel
 from casebook.mistakes import for_readers
 
-#: A heartbeat this much later than the one before means that the event loop was blocked.
-STALL_S = 0.05
+#: A heartbeat this much later than the one before means that the event loop was blocked. It is less
+#: than the delay of any timeline in the book, and more than ten handshakes at once take as a rule:
+#: those are work, and no wait.
+STALL_S = 0.09
 
 #: The parts of a request, and their colours; none is that of a role (casebook/colours.py).
 COLOURS = {
@@ -224,7 +226,8 @@ def _strip(axes: Axes, timeline: _Timeline, end_s: float) -> None:
     axes.grid(visible=False)
     axes.set_xlim(0, end_s * 1.02)
     axes.set_xlabel("time, s", fontsize=page.SMALL)
-    write(axes, "event loop" if timeline.beats else "no event loop", (0, 1), (0, 3))
+    if timeline.beats:
+        write(axes, "event loop", (0, 1), (0, 3))
     if pauses:
         longest = words.seconds(max(stop - start for start, stop in pauses))
         write(axes, f"blocked for {longest} at longest", (1, 1), (0, 3), "stall", ha="right")

@@ -128,8 +128,10 @@ def _client(
         km=_kernel(f"{folder}/kernel.json", root),
         timeout=CELL_TIMEOUT_S,
         startup_timeout=STARTUP_TIMEOUT_S,
-        # The same cell leaves the same notebook, however long it took.
+        # The same cell leaves the same notebook, however long it took, and one output for each
+        # stream: what a busy machine sends in two pieces would have a line break between them.
         record_timing=False,
+        coalesce_streams=True,
         shutdown_kernel="immediate",
         resources={"metadata": {"path": str(path.parent)}},
         on_cell_execute=go_on,

@@ -658,11 +658,11 @@ def test_a_stall_is_a_pause_between_heartbeats():
     assert stalls([0.3], 0.31, 0.05) == [(0.0, 0.3)]
 
 
-def test_cures_come_after_what_they_cure_and_the_delay_is_a_line():
+def test_cures_stand_in_the_order_of_their_stacks_and_the_delay_is_a_line():
     slow = runs("stage-2-injected-today", SLOW)
     still = runs("stage-3-today", ((3, (3.1, 3.1)), (10, (10.1, 10.3))))
     chart = charts.cures(pd.concat([slow, still, runs("extract-today")]))
-    names = ("uncured", "extracted", "gevent_openssl alone")
+    names = ("uncured", "gevent_openssl alone", "extracted")
     rows = [chart.html.index(f">{name}<") for name in names]
     assert rows == sorted(rows)
     assert ">one delay, 1 s<" in chart.html and ">10.3 s, serial<" in chart.html

@@ -361,7 +361,7 @@ def test_requests_that_were_sent_early_and_those_that_waited_at_once_are_counted
         "the first response was in. The event loop was blocked for 1.10 s at longest."
     )
     panel = timelines._Timeline("one stack", seen).panel(2.1)
-    assert (panel["delay"], panel["stall"], panel["end"]) == (800.0, 50.0, 2142.0)
+    assert (panel["delay"], panel["stall"], panel["end"]) == (800.0, 90.0, 2142.0)
 
 
 def test_a_mark_is_full_where_it_was_measured_half_where_recorded_hollow_where_published():

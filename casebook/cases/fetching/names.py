@@ -90,12 +90,13 @@ words.head(
     }
 )
 
-#: What stacks are called beside the one whose requests wait for each other, which they cure.
+#: What stacks are called beside the one whose requests wait for each other, which they cure. They
+#: are in the order of chapter 7: by the place where they cut.
 CURES = {
     "stage-2-injected-today": "uncured",
-    "stage-3-today": "gevent_openssl alone",
     "stage-1-today": "uninstalled",
     "extract-today": "extracted",
+    "stage-3-today": "gevent_openssl alone",
     "stage-4-today": "gevent_openssl with recv_into",
     "patch-all-first-today": "everything patched first",
     "patch-select-today": "select patched",
