@@ -1476,6 +1476,7 @@ class Client(Record):
         ("constructor", nothing, "what a program makes of it, and keeps"),
         ("connects", bool, "it connects once: what is kept is the context that it takes"),
         ("keyword", nothing, "by which that takes a context or a client; None: it takes neither"),
+        ("takes", nothing, "by which its functions take a context, if that word does not tell"),
         # What is tried and applied; see `trials` and `changes`.
         ("trial", nothing, "(module, function that loads again, function that does not)"),
         ("awaiting_trial", nothing, "the same of its client that awaits"),
@@ -1709,6 +1710,7 @@ register(Client("redis", constructor="redis.Redis"))
 register(Client("svix", constructor="svix.api.Svix"))
 register(Client("websockets", constructor="websockets.sync.client.connect", keyword="ssl",
     connects=True))  # fmt: skip
+register(Client("paho", takes="tls"))
 register(Client("aiomqtt", constructor="aiomqtt.Client", keyword="tls_context"))
 
 # What brings TLS of its own; a module is called as its package, unless one is named.
@@ -2418,7 +2420,8 @@ def verdict_on_contexts(counts):
         # Others could have one for all.
         of_connections = row["requests"] and (row["kept"] or is_shared(row, counts))
         of_connections = of_connections or (row["kept"] and has_to_load(row))
-        if row["alive"] >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
+        alive = row["alive"] - row.get("raced", 0)
+        if alive >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
     return FEW if counts["loads"] else DOES_NOT_APPLY
 
@@ -2457,8 +2460,9 @@ EVENTS = {
     # Contexts and loads.
     "context": ("c who default", "a context was made; default: create_default_context, called by "
         "the program's own code, made it"),
-    "load": ("c who ms kib alive loop waiting trust by t since", "certificates were loaded; kib: "
-        "the memory before and after; alive: contexts with these certificates; trust: which"),
+    "load": ("c who ms kib alive loop waiting trust by t since thread", "certificates were "
+        "loaded; kib: the memory before and after; alive: contexts with these certificates; "
+        "trust: which"),
     "identity": ("c identity alive", "a context was given a client certificate; identity: its "
         "digest; alive: contexts with the same certificates that show it, too"),
     "truststore": ("where", "truststore was injected"),
@@ -2563,6 +2567,8 @@ class Load(Record):
         ("is_spare", bool, "it was not needed"),
         ("ms", int, "milliseconds of CPU"),
         ("loop", bool, "it was in the thread of a running loop"),
+        ("span", nothing, "(when it began, when it ended)"),
+        ("thread", nothing, "the thread that made it"),
     )
     __slots__ = Record.names_of(FIELDS)
 
@@ -2574,10 +2580,12 @@ class ClientRow(Record):
         ("client", nothing, "its name; None: the program's own code"),
         ("through", nothing, "the library that called it"),
         ("kind", nothing, "the class of another's, made of its own, that it is an object of"),
+        ("call", nothing, "the library's function that made all loads, as `function_called` tells"),
         ("contexts", int, "contexts that it made"),
         ("default", int, "of these, made by create_default_context for the program's own code"),
         ("loads", int, "loads of certificates"),
-        ("needed", int, "one load for each process and set of certificates"),
+        ("needed", int, "one load for each process and set of certificates, and `raced`"),
+        ("raced", int, "by threads that wanted one context and did not wait for the first load"),
         ("load_ms", int, "milliseconds of CPU of all loads"),
         ("spare_ms", int, "of those that were not needed"),
         ("spare_on_loop", int, "of those that were not needed, under a running loop"),
@@ -2627,8 +2635,10 @@ class Counts(Record):
         (
             "needed",
             int,
-            "one load for each client, process, set of certificates and client certificate",
+            "one load for each client, process, set of certificates and client certificate; "
+            "and `raced`",
         ),
+        ("raced", int, "loads of threads that wanted one context and did not wait for the first"),
         ("load_ms", int, "milliseconds of CPU of all loads"),
         ("spare_ms", int, "of those that were not needed"),
         ("share", int, "of these in the CPU, in percent"),
@@ -2692,7 +2702,8 @@ class Tally(object):
         self.programs, self.under_way, self.open = set(), {}, {}
         self.memory_spans, self.streaks = {}, {}
         self.known_loads = set()  # (process, client, certificates, client certificate)
-        self.identities, self.loads = {}, {}  # by (process, context): client certificate, `Load`s
+        # By (process, context): client certificate, `Load`s, threads that connected with it.
+        self.identities, self.loads, self.users = {}, {}, {}
         # By (process, connection).
         self.waits, self.begun, self.row_of_connection = {}, {}, {}
         self.shaking = {}  # (process, row): its handshakes under way
@@ -2776,10 +2787,13 @@ class Tally(object):
             self.count_loop_load(event, is_spare)
             row.spare_on_loop += is_spare
         self.known_loads.add(key)
-        load = Load(row=row, key=key, is_spare=is_spare, ms=event["ms"], loop=event["loop"])
+        load = Load(row=row, key=key, is_spare=is_spare, ms=event["ms"], loop=event["loop"],
+                    span=(event["since"], event["t"]), thread=event["thread"])  # fmt: skip
         self.loads.setdefault(context, []).append(load)
         row.awaits += bool(event["who"].get("awaits"))
         row.kind = event["who"].get("kind") or row.kind
+        call = event["who"].get("call")
+        row.call = call if call == row.call or row.loads == 1 else None
         note_place(row.at, event["who"]["at"])
         note_place(row.trusts, event["trust"])
         note_place(row.by, event["by"])
@@ -2854,6 +2868,7 @@ class Tally(object):
         key = self.connector[connection] = pid, event["who"]["client"]
         self.most_open[key] = max(self.most_open.get(key, 0), event["open"])
         row.threads.add(event["thread"])
+        self.users.setdefault(context, set()).add(event["thread"])
         of_row = self.shaking.setdefault((pid, id(row)), set())
         of_row.add(connection)
         row.peak = max(row.peak, len(of_row))
@@ -3045,6 +3060,7 @@ class Tally(object):
                 total.failures += self.unreached[port]
             unended = len(self.begun) + self.unended
             total.failures += [[UNENDED, unended]] if unended else []
+        self.forgive_races()
         pids = [pid for pid, _ in self.makers]
         total.processes = len(set(pids) | set(self.under_way) | self.programs)
         total.cpu_ms = sum(self.cpu_ms[pid] - self.started_ms.get(pid, 0) for pid in self.cpu_ms)
@@ -3067,6 +3083,30 @@ class Tally(object):
                 total.on_loop.spare -= row.spare_on_loop  # each of its connections has to load
         self.count_shares()
         return total.as_dict()
+
+    def forgive_races(self):
+        """Count loads as needed whose threads wanted one context, and did not wait for the first.
+
+        That happens once: each of them loads once, while another does, and what one of them has
+        loaded is used by several.
+        """
+        groups = {}
+        for context, loads in self.loads.items():
+            for load in loads:
+                groups.setdefault(load.key, []).append((load.span, context, load))
+        for group in groups.values():
+            group.sort(key=lambda item: item[0])
+            shared = any(len(self.users.get(context, ())) > 1 for _, context, _ in group)
+            if not shared or not is_race([load for _, _, load in group]):
+                continue
+            for load in [load for _, _, load in group if load.is_spare]:
+                for tally in (load.row, self.total):
+                    tally.raced += 1
+                    tally.needed += 1
+                    tally.spare_ms -= load.ms
+                if load.loop:
+                    self.total.on_loop.spare -= 1
+                    load.row.spare_on_loop -= 1
 
     def count_shares(self):
         """Count what the loads that were not needed took of the CPU."""
@@ -3109,6 +3149,17 @@ class Tally(object):
             if client_named(client).reuses and len(short) >= ANEW_FROM and one_by_one:
                 hosts.append({"client": client, "host": host, "connections": len(short)})
         return sorted(hosts, key=lambda row: (-row["connections"], row["host"]))
+
+
+def is_race(loads):
+    """Return whether loads, in the order of their begin, are of a thread each that overlap."""
+    threads = set(load.thread for load in loads)
+    end = loads[0].span[1]
+    for load in loads:
+        if load.span[0] > end:
+            return False
+        end = max(end, load.span[1])
+    return len(threads) == len(loads)
 
 
 def context_of(event):
@@ -3392,6 +3443,7 @@ class Call(object):
     def __init__(self):
         self.client = self.first = self.at = self.kind = None
         self.inner, self.awaits, self.chain = True, False, []
+        self.giver = {}  # who gave it to a thread of an executor
 
     def see_client(self, package, frame):
         """Note the client that a frame belongs to: the outermost of those that call each other."""
@@ -3406,7 +3458,7 @@ class Call(object):
         elif self.client and package not in BETWEEN:
             self.inner = False
 
-    def see_library(self, package, is_installed, code):
+    def see_library(self, package, is_installed, frame):
         """Note the library that a frame belongs to."""
         if package in BETWEEN:
             return
@@ -3414,16 +3466,23 @@ class Call(object):
         if is_installed:
             if not self.chain or self.chain[-1][0] != package:
                 self.chain.append((package, []))
-            self.chain[-1][1].append(code)
+            self.chain[-1][1].append(frame)
 
     def as_dict(self):
         """Return the call as events have it."""
-        packages = [package for package, codes in self.chain if not is_decorator(package, codes)]
-        packages = packages or [package for package, _ in self.chain]
-        through = packages[-1] if packages else None
-        client = self.client or self.first
+        makers = [
+            (package, frames)
+            for package, frames in self.chain
+            if not is_decorator(package, [frame.f_code for frame in frames])
+        ] or self.chain
+        through, frames = makers[-1] if makers else (None, [])
+        client, call = self.client or self.first, function_called(through, frames)
+        if call is None and through == self.giver.get("through"):
+            call = self.giver.get("call")
         origin = {"client": client, "through": through, "at": self.at, "awaits": self.awaits}
-        return dict(origin, kind=self.kind) if self.kind else origin
+        origin.update({"kind": self.kind} if self.kind else {})
+        origin.update({"call": call} if call else {})
+        return origin
 
 
 class CallStack(object):
@@ -3431,15 +3490,16 @@ class CallStack(object):
 
     def __init__(self):
         self.files = {}  # (path, package): (whether it is a library's, whether it was installed)
-        # A task of asyncio's, or what a thread of an executor has to do: the line that made it.
-        self.tasks = weakref.WeakKeyDictionary()
+        self.tasks = weakref.WeakKeyDictionary()  # a task of asyncio's: the line that made it
+        self.works = weakref.WeakKeyDictionary()  # what an executor's thread does: who gave it
 
     def callers(self, frame):
         """Return who made a call: {"client", "through", "at", "awaits"}, and "kind".
 
         The client that made it, the library that the program's own code called, and the
         line of the program's own code; None for what nobody can tell; whether it is a client of
-        httpx that awaits; and, if there is one, the class of another that it is an object of.
+        httpx that awaits; and, if there is one, the class of another that it is an object of, and
+        "call", the function of the library that was called, as `function_called` tells.
         """
         call = Call()
         try:
@@ -3465,9 +3525,10 @@ class CallStack(object):
                     call.at = self.line_of_task()  # what is below only runs the loop
                     break
                 if is_work(frame, package):
-                    call.at = self.line_of_work(frame)
+                    call.giver = self.giver_of_work(frame)
+                    call.at = call.giver.get("at")
                     break
-                call.see_library(package, is_installed, code)
+                call.see_library(package, is_installed, frame)
             frame = frame.f_back
 
     def kind_of_file(self, path, package):
@@ -3488,16 +3549,16 @@ class CallStack(object):
             if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
                 return self.line_of_task()
             if is_work(frame, package_of(frame)):
-                return self.line_of_work(frame)
+                return self.giver_of_work(frame).get("at")
             frame = frame.f_back
         return None
 
-    def line_of_work(self, frame):
-        """Return the line that gave an executor what it does in a frame; None if nobody tells."""
+    def giver_of_work(self, frame):
+        """Return who gave an executor what it does in a frame, as `callers`; {} if nobody tells."""
         try:
-            return self.tasks.get(frame.f_locals.get("self"))
+            return self.works.get(frame.f_locals.get("self")) or {}
         except TypeError:  # it has let go of it, as an error came
-            return None
+            return {}
 
     def line_of_task(self):
         """Return the line that made asyncio's task that runs in this thread; None in a callback."""
@@ -3508,6 +3569,43 @@ class CallStack(object):
         except RuntimeError:  # no loop runs here
             task = None
         return None if task is None else self.tasks.get(task)
+
+
+def function_called(library, frames):
+    """Return what is known of a library's function that a program called; None for a method.
+
+    {"name", "parameters", "keeps" (the class of the library's whose object the function makes and
+    lets go of; None if nobody tells)}. frames: of the library, from the innermost on.
+    """
+    named = [frame for frame in frames if frame.f_code.co_flags & 12 != 12]  # no wrapper
+    if not named:
+        return None
+    code = named[-1].f_code
+    number = code.co_argcount + getattr(code, "co_kwonlyargcount", 0)
+    parameters, name = list(code.co_varnames[:number]), code.co_name
+    if parameters[:1] in (["self"], ["cls"]) or not re.match("[a-z]", name):
+        return None
+    kinds = [type(frame.f_locals["self"]) for frame in frames if "self" in frame.f_locals]
+    kinds = [kind for kind in kinds if kind.__module__.partition(".")[0] == library]
+    keeps = [public_name(kind.__module__, kind.__name__, kind) for kind in reversed(kinds)]
+    module = str(named[-1].f_globals.get("__name__") or "")
+    name = public_name(module, name, code) or "%s.%s" % (library, name)
+    keeps = next((kept for kept in keeps if kept), None)
+    return {"name": name, "parameters": parameters, "keeps": keeps}
+
+
+def public_name(module, name, thing):
+    """Return how a program calls a class, or a function of which the code is given.
+
+    None if it has no name that is public.
+    """
+    words = module.split(".")
+    for number in range(1, len(words) + 1):
+        place = ".".join(words[:number])
+        member = getattr(sys.modules.get(place), name, None)
+        if member is not None and thing in (member, getattr(member, "__code__", None)):
+            return None if name.startswith("_") else "%s.%s" % (place, name)
+    return None
 
 
 def kind_made_of(client, frame):
@@ -4092,13 +4190,13 @@ def probe_asyncio(probes, module):
 
 
 def probe_executor(probes, module):
-    """Remember the line of the program that has a thread of an executor do something."""
+    """Remember who has a thread of an executor do something."""
     original, kind = module._WorkItem.__init__, module._WorkItem
 
     def begin(item, *args, **kwargs):
         original(item, *args, **kwargs)
         try:
-            probes.stack.tasks[item] = probes.stack.line_of(sys._getframe(1))
+            probes.stack.works[item] = probes.callers(sys._getframe(1))
         except Exception:  # an item of another kind
             pass
 
@@ -4483,6 +4581,7 @@ class Probes(object):
                 probes.busy.discard(thread)
                 if ok:
                     spent = {"ms": round(ms, 3), "kib": kib, "since": began, "t": t}
+                    spent["thread"] = thread[1]
                     probes.loaded(context, name, args, kwargs, spent, sys._getframe(1))
 
         return named(load, function)
@@ -5259,6 +5358,26 @@ def call_at(place, names):
     return None
 
 
+def with_argument(call, keyword, value, without=()):
+    """Return the text of a call with an argument, in the place of those of some other keywords."""
+    start, arguments, depth, quote = call.index("(") + 1, [""], 0, None
+    for letter in call[start:-1]:
+        if quote:
+            quote = None if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        depth += 0 if quote else (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0 and not quote:
+            arguments.append("")
+        else:
+            arguments[-1] += letter
+    left_out = (keyword,) + tuple(without)
+    kept = [argument.strip() for argument in arguments]
+    kept = [argument for argument in kept if argument.partition("=")[0].strip() not in left_out]
+    kept = [argument for argument in kept if argument]
+    return "%s%s)" % (call[:start], ", ".join(kept + ["%s=%s" % (keyword, value)]))
+
+
 def call_of_library(place, library, maker=None, only=False):
     """Return the text of the call by which a program makes its client of a library.
 
@@ -5982,6 +6101,8 @@ def keep_one(row):
         if not both:  # nothing is said of httpx.get
             sentence = KEPT_CLIENT
     library = library_between(row) or (None if client.keep else row["client"])
+    if library and is_function(library, row):
+        return line_of_function(library, row)
     if library and client_named(library).connects:
         return line_with_context(library, row), advice_to_keep(library)[1]
     if library:
@@ -6053,6 +6174,8 @@ def line_for_all(line, row, shares):
     """
     client = client_named(row["client"])
     library = library_between(row) or client.front or (None if client.keep else row["client"])
+    if library and is_function(library, row):
+        return line_of_function(library, row)[0]
     if library and client_named(library).keyword is None:
         return client_line(library, row, "once, for all")
     if client.shared_context and shares and not library:
@@ -6086,6 +6209,54 @@ def client_line(library, row, how):
     )
 
 
+#: By which functions take a context, and what names the certificates that it holds.
+TAKES = ("ssl_context", "tls_context", "sslcontext", "context", "ssl")
+OF_TRUST = ("cafile", "ca_file", "ca_certs", "ca_bundle", "cert_bundle")
+
+
+def is_function(library, row):
+    """Return whether all loads of a row are of one function of a library that is not known."""
+    record = client_named(library)
+    return bool(row.get("call")) and not (record.constructor or record.makers)
+
+
+def line_of_function(library, row):
+    """Return (line, sentence) of what makes a function of a library load once.
+
+    That is a context or a client that it takes; or an object of the class that it makes each time.
+    """
+    call, place = row["call"], row["at"][0][0] if row["at"] else None
+    function, kept = call["name"], (client_named(row["client"]).keep or ("", ""))[0]
+    name, kept = function.rpartition(".")[2], kept.partition(" = ")[0]
+    own = place and (call_at(place, [name]) or call_of_library(place, library, name))
+    known = TAKES + (client_named(library).takes,)
+    takes = [keyword for keyword in known if keyword in call["parameters"]]
+    clients = [keyword for keyword in (kept, "http_" + kept) if keyword in call["parameters"]]
+    or_keep = (
+        " (Or keep one %s, if it is to connect once.)" % call["keeps"] if call["keeps"] else ""
+    )
+    if takes:
+        context = with_trust("context = ssl.create_default_context()", row)
+        line = with_argument(own or function + "(...)", takes[0], "context", OF_TRUST)
+        text = "%s makes a context for each call, if it is given none: make one, and give it to "
+        text += "each as %s=.%s"
+        return "%s  # once; then %s" % (context, line), text % (function, takes[0], or_keep)
+    if kept and clients:
+        line = with_argument(own or function + "(...)", clients[0], kept)
+        text = "%s makes a %s for each call, if it is given none: make one, and give it to each as "
+        text = (text + "%s=.") % (function, kept, clients[0])
+        made = awaiting(client_named(row["client"]).keep[0]) if row["awaits"] else None
+        made = made or client_named(row["client"]).keep[0]
+        return "%s  # once; then %s" % (made, line), text
+    if call["keeps"]:
+        text = "%s makes a %s for each call, and loads for it: make one, keep it, and call its "
+        text = (text + "methods in the place of that function.") % (function, call["keeps"])
+        return "client = %s(...)  # once, before the work begins" % call["keeps"], text
+    text = "%s loads for each call, and takes neither a context nor a client. If %s has a class "
+    text += "whose objects can be kept, use that; else only its authors can have it load once."
+    return "", text % (function, library)
+
+
 def line_with_context(library, row):
     """Return the line that gives one context to each connection of a library that takes one.
 
@@ -6096,9 +6267,7 @@ def line_with_context(library, row):
     call = place and (call_of_library(place, library, name) or call_at(place, [name]))
     call = call or "%s.%s(...)" % (library, name)
     context = with_trust("context = ssl.create_default_context()", row)
-    more = "%s=context)" % record.keyword
-    call = call[:-1] + (more if call.endswith("()") else ", " + more)
-    return "%s  # once; then %s" % (context, call)
+    return "%s  # once; then %s" % (context, with_argument(call, record.keyword, "context"))
 
 
 CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
@@ -6720,7 +6889,12 @@ def trouble_of_connections(report):
 def sentence_of_counts(counts):
     """Return the counts of a run, in words."""
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
-    text = "%s for %s; %d needed. " % (numbers + (min(counts["needed"], counts["connections"]),))
+    raced = counts.get("raced", 0)
+    needed = min(counts["needed"] - raced, counts["connections"])
+    text = "%s for %s; %d needed. " % (numbers + (needed,))
+    if raced:
+        text += "(%d more: threads wanted one context at once, and each loaded it. " % raced
+        text += "That happens once, unless a lock is held while it is made.) "
     if counts["loads"] > counts["needed"]:
         text += "The others cost %.0f ms of CPU, %.1f %% of the program's %.0f ms. " % (
             counts["spare_ms"], counts["share"], counts["cpu_ms"])  # fmt: skip

@@ -48,6 +48,60 @@ class Page(http.server.BaseHTTPRequestHandler):
         pass
 
 
+#: Threads that make their context at the same moment: the one that all use from then on, or one
+#: for each of them. (Of so many certificates that one load is still under way when others begin.)
+AT_THE_SAME_MOMENT = """
+import functools, os, ssl, sys, threading, urllib.request
+with open("many.pem", "w") as file:
+    file.write(4 * open(os.environ["BUNDLE"]).read())
+together, local = threading.Barrier(6), threading.local()
+
+def new_context():
+    together.wait()
+    return ssl.create_default_context(cafile="many.pem")
+
+shared = functools.lru_cache(new_context)
+
+def own():
+    local.context = vars(local).get("context") or new_context()
+    return local.context
+
+def work():
+    for _ in range(3):
+        context = own() if sys.argv[1] == "own" else shared()
+        urllib.request.urlopen(os.environ["SITE"], context=context).read()
+
+threads = [threading.Thread(target=work) for _ in range(6)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+#: A library that is installed and that the doctor does not know, with functions that connect for
+#: each call: by a context that may be given, by an object of a class, and by neither.
+POSTLING = """
+import os, ssl, urllib.request
+class Post:
+    def __init__(self, context=None):
+        self.context = context or ssl.create_default_context(cafile=os.environ["BUNDLE"])
+    def send(self): return urllib.request.urlopen(os.environ["SITE"], context=self.context).read()
+def send(message, cafile=None, tls_context=None): return Post(tls_context).send()
+def post(message): return Post().send()
+def dial(message, **more):
+    context = ssl.create_default_context(cafile=os.environ["BUNDLE"])
+    return urllib.request.urlopen(os.environ["SITE"], context=context).read()
+"""
+CALLS = "import os, ssl, postling\nBUNDLE = os.environ['BUNDLE']\nfor _ in range(4): %s\n"
+#: By the call: the end of the line to add, and the program with it.
+ADDED = {
+    "postling.send(1, cafile=BUNDLE)": (
+        "once; then postling.send(1, tls_context=context)",
+        "import os, ssl, postling\n%s\nfor _ in range(4): %s\n",
+    ),
+    "postling.post(1)": (
+        "client = postling.Post(...)  # once, before the work begins",
+        "import postling\nclient = postling.Post()\nfor _ in range(4): client.send()\n",
+    ),
+    "postling.dial(1)": ("", None),
+}
 #: Six attempts, each with a context of its own, none of which comes through: a name that nobody
 #: has, a port where nobody listens, an authority that is not trusted, a server that never answers,
 #: and a proxy that refuses.
@@ -140,6 +194,52 @@ def test_what_a_program_did_is_counted(doctor, site, tmp_path, program, loads):
     assert report["exit_status"] == process.returncode
     assert (process.returncode == 1) == (loads == 6), process.stderr
     assert not list(tmp_path.glob("doctor-*"))
+
+
+@pytest.mark.parametrize("call", ADDED)
+def test_a_function_of_an_unknown_library_is_given_what_it_takes(doctor, site, tmp_path, call):
+    """What is advised is put into the program, and cures it."""
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (library / "postling.py").write_text(POSTLING)
+    environ = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), **site}
+
+    def report_of(text):
+        (tmp_path / "program.py").write_text(text)
+        process = subprocess.run(
+            [sys.executable, doctor, "run", "--json", "--", "program.py"], cwd=tmp_path,
+            env={**environ, "PYTHONPATH": str(library)}, capture_output=True, text=True,
+            timeout=300,
+        )  # fmt: skip
+        return json.loads(process.stdout)
+
+    report, (line, cured) = report_of(CALLS % call), ADDED[call]
+    assert (report["counts"]["loads"], report["exit_status"]) == (4, 1)
+    first = report["advice"][0]
+    assert first["add"].endswith(line) and bool(first["add"]) == bool(line)
+    if not line:
+        assert "postling.dial loads for each call, and takes neither" in first["what"]
+        return
+    context, _, then = first["add"].partition("  # once; then ")
+    report = report_of(cured % (context, then) if then else cured)
+    assert (report["counts"]["loads"], report["exit_status"], report["advice"]) == (1, 0, [])
+
+
+@pytest.mark.parametrize(("how", "status"), [("shared", 0), ("own", 1)])
+def test_threads_that_race_for_their_first_load_do_not_repeat_it(
+    doctor, site, tmp_path, how, status
+):
+    (tmp_path / "program.py").write_text(AT_THE_SAME_MOMENT)
+    environ = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), **site}
+    process = subprocess.run(
+        [sys.executable, doctor, "run", "--json", "--", "program.py", how],
+        cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    report = json.loads(process.stdout)
+    counts = report["counts"]
+    assert (counts["loads"], counts["connections"]) == (6, 18) == (6, Page.connections)
+    assert (process.returncode, bool(report["advice"])) == (status, bool(status)), process.stderr
+    assert (counts["raced"], counts["needed"]) == ((0, 1) if status else (5, 6))
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ class Client(Record):
         ("constructor", nothing, "what a program makes of it, and keeps"),
         ("connects", bool, "it connects once: what is kept is the context that it takes"),
         ("keyword", nothing, "by which that takes a context or a client; None: it takes neither"),
+        ("takes", nothing, "by which its functions take a context, if that word does not tell"),
         # What is tried and applied; see `trials` and `changes`.
         ("trial", nothing, "(module, function that loads again, function that does not)"),
         ("awaiting_trial", nothing, "the same of its client that awaits"),
@@ -313,6 +314,7 @@ register(Client("redis", constructor="redis.Redis"))
 register(Client("svix", constructor="svix.api.Svix"))
 register(Client("websockets", constructor="websockets.sync.client.connect", keyword="ssl",
     connects=True))  # fmt: skip
+register(Client("paho", takes="tls"))
 register(Client("aiomqtt", constructor="aiomqtt.Client", keyword="tls_context"))
 
 # What brings TLS of its own; a module is called as its package, unless one is named.

@@ -33,8 +33,9 @@ EVENTS = {
     # Contexts and loads.
     "context": ("c who default", "a context was made; default: create_default_context, called by "
         "the program's own code, made it"),
-    "load": ("c who ms kib alive loop waiting trust by t since", "certificates were loaded; kib: "
-        "the memory before and after; alive: contexts with these certificates; trust: which"),
+    "load": ("c who ms kib alive loop waiting trust by t since thread", "certificates were "
+        "loaded; kib: the memory before and after; alive: contexts with these certificates; "
+        "trust: which"),
     "identity": ("c identity alive", "a context was given a client certificate; identity: its "
         "digest; alive: contexts with the same certificates that show it, too"),
     "truststore": ("where", "truststore was injected"),

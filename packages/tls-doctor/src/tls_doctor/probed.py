@@ -148,13 +148,13 @@ def probe_asyncio(probes, module):
 
 
 def probe_executor(probes, module):
-    """Remember the line of the program that has a thread of an executor do something."""
+    """Remember who has a thread of an executor do something."""
     original, kind = module._WorkItem.__init__, module._WorkItem
 
     def begin(item, *args, **kwargs):
         original(item, *args, **kwargs)
         try:
-            probes.stack.tasks[item] = probes.stack.line_of(sys._getframe(1))
+            probes.stack.works[item] = probes.callers(sys._getframe(1))
         except Exception:  # an item of another kind
             pass
 

@@ -214,6 +214,7 @@ class Probes(object):
                 probes.busy.discard(thread)
                 if ok:
                     spent = {"ms": round(ms, 3), "kib": kib, "since": began, "t": t}
+                    spent["thread"] = thread[1]
                     probes.loaded(context, name, args, kwargs, spent, sys._getframe(1))
 
         return named(load, function)
