@@ -49,7 +49,7 @@ EVENTS = {
     "unreached": ("why port", "no host was found, or it refused, or was given up; until the first "
         "`reached` of this port"),
     "reached": ("port", "a host was reached; noted once for each port in a process"),
-    "rejected": ("h why", "it ended with an error in the place of a first answer"),
+    "rejected": ("h why", "it ended, or with an error, in the place of a first answer"),
     "exchange": ("h n", "how many more times something was sent and answered (none of HTTP/2)"),
     "request": ("c", "a request, if http.client tells"),
     "closing": ("c h who by", "a reply ends its connection (Connection: close)"),
