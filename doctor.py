@@ -1455,6 +1455,12 @@ class Client(Record):
         # Advice.
         ("keep", nothing, "what has it load once, and risks nothing: (line, sentence)"),
         ("makers", str, "its functions that make what is to be kept"),
+        (
+            "settings",
+            nothing,
+            "those that load, and that a program calls for connections of its "
+            "own: (names, what their result is called, when it is made, sentence)",
+        ),
         ("connects_later", bool, "what they make loads at another line, when it connects"),
         ("entered", bool, "what they make is a client within `async with` alone"),
         ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
@@ -1679,6 +1685,9 @@ register(Client("tornado", packages="tornado",
     applied={"tornado.simple_httpclient": one_context_of_tornado},
 ))  # fmt: skip
 register(Client("twisted",
+    settings=("optionsForClientTLS CertificateOptions", "options", "once for each host",
+        "It loads for each of these that is used: one that is kept serves all connections to its "
+        "host."),
     keep=("pool = HTTPConnectionPool(reactor)  # once; then Agent(reactor, pool=pool), or of treq "
         "get(url, pool=pool)",
         "A pool that is kept, and given to each Agent, keeps its connections. Without one, each "
@@ -6218,18 +6227,14 @@ def keep_one(row):
         if not both:  # nothing is said of httpx.get
             sentence = KEPT_CLIENT
     library = library_between(row) or (None if client.keep else row["client"])
-    if library and is_function(library, row):
-        return line_of_function(library, row)
-    if library and client_named(library).connects:
-        return line_with_context(library, row), advice_to_keep(library)[1]
     if library:
-        _, note = advice_to_keep(library)
-        if client.keep and client_named(library).keyword:
-            note += " " + sentence
-        return client_line(library, row, "once, before the work begins"), note
+        return keep_one_of_library(library, row, sentence)
     if row.get("kind"):
         call = call or "%s(...)" % row["kind"]
         sentence = KEPT_KIND % row["kind"].rpartition(".")[2]
+    own_settings = settings_kept(client, row)
+    if own_settings:
+        return own_settings
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         line += "" if row["client"] else settings_after(row["at"][0][0])
@@ -6237,6 +6242,29 @@ def keep_one(row):
     if not both and line.endswith("Client()"):
         line = line[:-1] + verify_of(row) + ")"
     return line, sentence
+
+
+def keep_one_of_library(library, row, sentence):
+    """Return (line, sentence) of what makes a library load once that is between.
+
+    sentence: what is said of the client that it calls.
+    """
+    record, client = client_named(library), client_named(row["client"])
+    if is_function(library, row):
+        return line_of_function(library, row)
+    if record.connects:
+        return line_with_context(library, row), advice_to_keep(library)[1]
+    _, note = advice_to_keep(library)
+    if client.keep and record.keyword:
+        note += " " + sentence
+    return client_line(library, row, "once, before the work begins"), note
+
+
+def settings_kept(client, row):
+    """Return (line, sentence) if the line that loads makes settings of a client's that do."""
+    names, name, moment, sentence = client.settings or ("", None, None, None)
+    call = row["at"] and call_at(row["at"][0][0], names.split())
+    return (when_made("%s = %s" % (name, call), moment), sentence) if call else None
 
 
 def when_made(line, moment):

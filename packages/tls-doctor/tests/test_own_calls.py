@@ -215,3 +215,13 @@ def test_a_client_that_loads_when_it_connects_is_found_where_it_is_made(
     at = [[f"{path}:3", 20]]
     row = dict(client=client, through=client, at=at, loads=20, awaits=0, trusts=[])
     assert advice.keep_one(row)[0].startswith(line)
+
+
+def test_settings_that_a_program_gives_to_each_connection_are_made_once(tmp_path):
+    """Of Twisted, where it starts TLS itself, as behind a proxy: there is no Agent with a pool."""
+    path = tmp_path / "program.py"
+    path.write_text('transport.startTLS(optionsForClientTLS("localhost"))\nagent.request(URL)\n')
+    line, sentence = advice.keep_one(row_of("twisted", "twisted", f"{path}:1"))
+    assert line == 'options = optionsForClientTLS("localhost")  # once for each host'
+    assert "one that is kept serves all connections to its host" in sentence
+    assert "HTTPConnectionPool" in advice.keep_one(row_of("twisted", "twisted", f"{path}:2"))[0]

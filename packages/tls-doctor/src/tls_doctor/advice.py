@@ -577,18 +577,14 @@ def keep_one(row):
         if not both:  # nothing is said of httpx.get
             sentence = KEPT_CLIENT
     library = library_between(row) or (None if client.keep else row["client"])
-    if library and is_function(library, row):
-        return line_of_function(library, row)
-    if library and client_named(library).connects:
-        return line_with_context(library, row), advice_to_keep(library)[1]
     if library:
-        _, note = advice_to_keep(library)
-        if client.keep and client_named(library).keyword:
-            note += " " + sentence
-        return client_line(library, row, "once, before the work begins"), note
+        return keep_one_of_library(library, row, sentence)
     if row.get("kind"):
         call = call or "%s(...)" % row["kind"]
         sentence = KEPT_KIND % row["kind"].rpartition(".")[2]
+    own_settings = settings_kept(client, row)
+    if own_settings:
+        return own_settings
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         line += "" if row["client"] else settings_after(row["at"][0][0])
@@ -596,6 +592,29 @@ def keep_one(row):
     if not both and line.endswith("Client()"):
         line = line[:-1] + verify_of(row) + ")"
     return line, sentence
+
+
+def keep_one_of_library(library, row, sentence):
+    """Return (line, sentence) of what makes a library load once that is between.
+
+    sentence: what is said of the client that it calls.
+    """
+    record, client = client_named(library), client_named(row["client"])
+    if is_function(library, row):
+        return line_of_function(library, row)
+    if record.connects:
+        return line_with_context(library, row), advice_to_keep(library)[1]
+    _, note = advice_to_keep(library)
+    if client.keep and record.keyword:
+        note += " " + sentence
+    return client_line(library, row, "once, before the work begins"), note
+
+
+def settings_kept(client, row):
+    """Return (line, sentence) if the line that loads makes settings of a client's that do."""
+    names, name, moment, sentence = client.settings or ("", None, None, None)
+    call = row["at"] and call_at(row["at"][0][0], names.split())
+    return (when_made("%s = %s" % (name, call), moment), sentence) if call else None
 
 
 def when_made(line, moment):

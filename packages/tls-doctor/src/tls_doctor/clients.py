@@ -59,6 +59,12 @@ class Client(Record):
         # Advice.
         ("keep", nothing, "what has it load once, and risks nothing: (line, sentence)"),
         ("makers", str, "its functions that make what is to be kept"),
+        (
+            "settings",
+            nothing,
+            "those that load, and that a program calls for connections of its "
+            "own: (names, what their result is called, when it is made, sentence)",
+        ),
         ("connects_later", bool, "what they make loads at another line, when it connects"),
         ("entered", bool, "what they make is a client within `async with` alone"),
         ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
@@ -283,6 +289,9 @@ register(Client("tornado", packages="tornado",
     applied={"tornado.simple_httpclient": one_context_of_tornado},
 ))  # fmt: skip
 register(Client("twisted",
+    settings=("optionsForClientTLS CertificateOptions", "options", "once for each host",
+        "It loads for each of these that is used: one that is kept serves all connections to its "
+        "host."),
     keep=("pool = HTTPConnectionPool(reactor)  # once; then Agent(reactor, pool=pool), or of treq "
         "get(url, pool=pool)",
         "A pool that is kept, and given to each Agent, keeps its connections. Without one, each "
