@@ -1482,7 +1482,12 @@ class Client(Record):
         ("constructor", nothing, "what a program makes of it, and keeps"),
         ("connects", bool, "it connects once: what is kept is the context that it takes"),
         ("keyword", nothing, "by which that takes a context or a client; None: it takes neither"),
-        ("takes", nothing, "by which its functions take a context, if that word does not tell"),
+        (
+            "takes",
+            nothing,
+            "by which its functions take a context, if that word does not tell; "
+            "with a value, if that is no context",
+        ),
         # What is tried and applied; see `trials` and `changes`.
         ("trial", nothing, "(module, function that loads again, function that does not)"),
         ("awaiting_trial", nothing, "the same of its client that awaits"),
@@ -1694,6 +1699,12 @@ register(Client("twisted",
         "request connects and loads anew, also those of one Agent (or of treq with "
         "persistent=False)."),
 ))  # fmt: skip
+register(Client("xmlrpc", packages="xmlrpc",
+    keep=("proxy = xmlrpc.client.ServerProxy(url)",
+        "One ServerProxy that is kept keeps its connection. (It takes a context as context=.)"),
+    makers="ServerProxy", connects_later=True,
+    applied={"ssl": one_context_of_ssl},
+))  # fmt: skip
 register(Client("http.client", packages="http httplib",
     keep=("HTTPSConnection(host, context=context)",
         "Without a context each HTTPSConnection makes its own: make one, by "
@@ -1720,6 +1731,7 @@ register(Client("svix", constructor="svix.api.Svix"))
 register(Client("websockets", constructor="websockets.sync.client.connect", keyword="ssl",
     connects=True))  # fmt: skip
 register(Client("paho", takes="tls"))
+register(Client("websocket", takes='sslopt={"context": context}'))
 register(Client("aiomqtt", constructor="aiomqtt.Client", keyword="tls_context"))
 
 # What brings TLS of its own; a module is called as its package, unless one is named.
@@ -3592,7 +3604,8 @@ def function_called(library, frames):
     code = named[-1].f_code
     number = code.co_argcount + getattr(code, "co_kwonlyargcount", 0)
     parameters, name = list(code.co_varnames[:number]), code.co_name
-    if parameters[:1] in (["self"], ["cls"]) or not re.match("[a-z]", name):
+    is_method = parameters[:1] in (["self"], ["cls"]) or "self" in code.co_freevars
+    if is_method or not re.match("[a-z]", name):
         return None
     kinds = [type(frame.f_locals["self"]) for frame in frames if "self" in frame.f_locals]
     kinds = [kind for kind in kinds if kind.__module__.partition(".")[0] == library]
@@ -6244,6 +6257,20 @@ def keep_one(row):
     return line, sentence
 
 
+#: These make a context for each request, or connection, unless they are given one: what a library
+#: that calls them keeps makes no difference. And what gives one to those that are given none.
+FOR_EACH_REQUEST = ("urlopen", "http.client")
+ONE_FOR_HTTP_CLIENT = (
+    "context = ssl.create_default_context(); ssl._create_default_https_context = lambda: context  "
+    "# once, before the work begins"
+)
+OF_HTTP_CLIENT = (
+    "%s asks by %s, which makes a context for each, whatever is kept. If %s takes a context, give "
+    "it one. If not, this line (of PEP 476) gives one to all of http.client's connections that are "
+    "given none."
+)
+
+
 def keep_one_of_library(library, row, sentence):
     """Return (line, sentence) of what makes a library load once that is between.
 
@@ -6254,6 +6281,12 @@ def keep_one_of_library(library, row, sentence):
         return line_of_function(library, row)
     if record.connects:
         return line_with_context(library, row), advice_to_keep(library)[1]
+    if row["client"] in FOR_EACH_REQUEST and record.constructor is None:
+        return with_trust(ONE_FOR_HTTP_CLIENT, row), OF_HTTP_CLIENT % (
+            library,
+            row["client"],
+            library,
+        )
     _, note = advice_to_keep(library)
     if client.keep and record.keyword:
         note += " " + sentence
@@ -6297,7 +6330,8 @@ def own_call(row):
     if row.get("kind"):
         place, name = row["at"][0][0], row["kind"].rpartition(".")[2]
         library = row["kind"].partition(".")[0]
-        return call_at(place, [name]) or call_of_library(place, library, name)
+        call = call_at(place, [name]) or call_of_library(place, library, name)
+        return call or call_of_library(place, library)  # which may make that
     call = call_at(row["at"][0][0], makers.split())
     if not call and client.connects_later:
         library, place = client.front or client.name, row["at"][0][0]
@@ -6374,18 +6408,19 @@ def line_of_function(library, row):
     function, kept = call["name"], (client_named(row["client"]).keep or ("", ""))[0]
     name, kept = function.rpartition(".")[2], kept.partition(" = ")[0]
     own = place and (call_at(place, [name]) or call_of_library(place, library, name))
-    known = TAKES + (client_named(library).takes,)
-    takes = [keyword for keyword in known if keyword in call["parameters"]]
+    known = [(client_named(library).takes or "").partition("=")[::2]]
+    known += [(keyword, "") for keyword in TAKES]
+    takes = [(key, value or "context") for key, value in known if key in call["parameters"]]
     clients = [keyword for keyword in (kept, "http_" + kept) if keyword in call["parameters"]]
     or_keep = (
         " (Or keep one %s, if it is to connect once.)" % call["keeps"] if call["keeps"] else ""
     )
     if takes:
         context = with_trust("context = ssl.create_default_context()", row)
-        line = with_argument(own or function + "(...)", takes[0], "context", OF_TRUST)
+        line = with_argument(own or function + "(...)", takes[0][0], takes[0][1], OF_TRUST)
         text = "%s makes a context for each call, if it is given none: make one, and give it to "
         text += "each as %s=.%s"
-        return "%s  # once; then %s" % (context, line), text % (function, takes[0], or_keep)
+        return "%s  # once; then %s" % (context, line), text % (function, takes[0][0], or_keep)
     if kept and clients:
         line = with_argument(own or function + "(...)", clients[0], kept)
         text = "%s makes a %s for each call, if it is given none: make one, and give it to each as "
@@ -6946,6 +6981,8 @@ def asyncio_lines(counts):
     """Yield what kept a loop of asyncio or trio waiting."""
     blocked = counts["blocked"]
     loop, connections = blocked["by"], several(counts["under_loop"], "connection")
+    if not blocked["times"] and len(counts["heartbeats"]) == 1:
+        loop = counts["heartbeats"][0]
     yield wrapped("%s: %s made under a running loop" % (loop, connections))
     if blocked["times"]:
         text = loop + ": its loop was blocked %s by a client that does not await, for %.2f s, and "

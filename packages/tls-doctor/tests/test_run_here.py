@@ -88,6 +88,11 @@ class Post:
     def send(self): return urllib.request.urlopen(os.environ["SITE"], context=self.context).read()
 def send(message, cafile=None, tls_context=None): return Post(tls_context).send()
 def post(message): return Post().send()
+class Api:
+    def __getattr__(self, name):
+        def ask(**more): return self.fetch()
+        return ask
+    def fetch(self): return urllib.request.urlopen(os.environ["SITE"]).read()
 def dial(message, **more):
     context = ssl.create_default_context(cafile=os.environ["BUNDLE"])
     return urllib.request.urlopen(os.environ["SITE"], context=context).read()
@@ -102,6 +107,11 @@ ADDED = {
     "postling.post(1)": (
         "client = postling.Post(...)  # once, before the work begins",
         "import postling\nclient = postling.Post()\nfor _ in range(4): client.send()\n",
+    ),
+    # Whatever is kept, urlopen makes a context for each request.
+    "postling.Api().mail(to=1)": (
+        "ssl._create_default_https_context = lambda: context  # once, before the work begins",
+        "import ssl, postling\nLINE\nfor _ in range(4): postling.Api().mail(to=1)\n",
     ),
     "postling.dial(1)": ("", None),
 }
@@ -228,6 +238,7 @@ def test_a_function_of_an_unknown_library_is_given_what_it_takes(doctor, site, t
     library.mkdir()
     (library / "postling.py").write_text(POSTLING)
     environ = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), **site}
+    environ["SSL_CERT_FILE"] = site["BUNDLE"]
 
     def report_of(text):
         (tmp_path / "program.py").write_text(text)
@@ -246,7 +257,7 @@ def test_a_function_of_an_unknown_library_is_given_what_it_takes(doctor, site, t
         assert "postling.dial loads for each call, and takes neither" in first["what"]
         return
     context, _, then = first["add"].partition("  # once; then ")
-    report = report_of(cured % (context, then) if then else cured)
+    report = report_of(cured % (context, then) if then else cured.replace("LINE", context))
     assert (report["counts"]["loads"], report["exit_status"], report["advice"]) == (1, 0, [])
 
 

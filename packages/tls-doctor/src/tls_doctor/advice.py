@@ -594,6 +594,20 @@ def keep_one(row):
     return line, sentence
 
 
+#: These make a context for each request, or connection, unless they are given one: what a library
+#: that calls them keeps makes no difference. And what gives one to those that are given none.
+FOR_EACH_REQUEST = ("urlopen", "http.client")
+ONE_FOR_HTTP_CLIENT = (
+    "context = ssl.create_default_context(); ssl._create_default_https_context = lambda: context  "
+    "# once, before the work begins"
+)
+OF_HTTP_CLIENT = (
+    "%s asks by %s, which makes a context for each, whatever is kept. If %s takes a context, give "
+    "it one. If not, this line (of PEP 476) gives one to all of http.client's connections that are "
+    "given none."
+)
+
+
 def keep_one_of_library(library, row, sentence):
     """Return (line, sentence) of what makes a library load once that is between.
 
@@ -604,6 +618,12 @@ def keep_one_of_library(library, row, sentence):
         return line_of_function(library, row)
     if record.connects:
         return line_with_context(library, row), advice_to_keep(library)[1]
+    if row["client"] in FOR_EACH_REQUEST and record.constructor is None:
+        return with_trust(ONE_FOR_HTTP_CLIENT, row), OF_HTTP_CLIENT % (
+            library,
+            row["client"],
+            library,
+        )
     _, note = advice_to_keep(library)
     if client.keep and record.keyword:
         note += " " + sentence
@@ -647,7 +667,8 @@ def own_call(row):
     if row.get("kind"):
         place, name = row["at"][0][0], row["kind"].rpartition(".")[2]
         library = row["kind"].partition(".")[0]
-        return call_at(place, [name]) or call_of_library(place, library, name)
+        call = call_at(place, [name]) or call_of_library(place, library, name)
+        return call or call_of_library(place, library)  # which may make that
     call = call_at(row["at"][0][0], makers.split())
     if not call and client.connects_later:
         library, place = client.front or client.name, row["at"][0][0]
@@ -724,18 +745,19 @@ def line_of_function(library, row):
     function, kept = call["name"], (client_named(row["client"]).keep or ("", ""))[0]
     name, kept = function.rpartition(".")[2], kept.partition(" = ")[0]
     own = place and (call_at(place, [name]) or call_of_library(place, library, name))
-    known = TAKES + (client_named(library).takes,)
-    takes = [keyword for keyword in known if keyword in call["parameters"]]
+    known = [(client_named(library).takes or "").partition("=")[::2]]
+    known += [(keyword, "") for keyword in TAKES]
+    takes = [(key, value or "context") for key, value in known if key in call["parameters"]]
     clients = [keyword for keyword in (kept, "http_" + kept) if keyword in call["parameters"]]
     or_keep = (
         " (Or keep one %s, if it is to connect once.)" % call["keeps"] if call["keeps"] else ""
     )
     if takes:
         context = with_trust("context = ssl.create_default_context()", row)
-        line = with_argument(own or function + "(...)", takes[0], "context", OF_TRUST)
+        line = with_argument(own or function + "(...)", takes[0][0], takes[0][1], OF_TRUST)
         text = "%s makes a context for each call, if it is given none: make one, and give it to "
         text += "each as %s=.%s"
-        return "%s  # once; then %s" % (context, line), text % (function, takes[0], or_keep)
+        return "%s  # once; then %s" % (context, line), text % (function, takes[0][0], or_keep)
     if kept and clients:
         line = with_argument(own or function + "(...)", clients[0], kept)
         text = "%s makes a %s for each call, if it is given none: make one, and give it to each as "

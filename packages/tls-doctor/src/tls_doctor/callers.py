@@ -169,7 +169,8 @@ def function_called(library, frames):
     code = named[-1].f_code
     number = code.co_argcount + getattr(code, "co_kwonlyargcount", 0)
     parameters, name = list(code.co_varnames[:number]), code.co_name
-    if parameters[:1] in (["self"], ["cls"]) or not re.match("[a-z]", name):
+    is_method = parameters[:1] in (["self"], ["cls"]) or "self" in code.co_freevars
+    if is_method or not re.match("[a-z]", name):
         return None
     kinds = [type(frame.f_locals["self"]) for frame in frames if "self" in frame.f_locals]
     kinds = [kind for kind in kinds if kind.__module__.partition(".")[0] == library]

@@ -86,7 +86,12 @@ class Client(Record):
         ("constructor", nothing, "what a program makes of it, and keeps"),
         ("connects", bool, "it connects once: what is kept is the context that it takes"),
         ("keyword", nothing, "by which that takes a context or a client; None: it takes neither"),
-        ("takes", nothing, "by which its functions take a context, if that word does not tell"),
+        (
+            "takes",
+            nothing,
+            "by which its functions take a context, if that word does not tell; "
+            "with a value, if that is no context",
+        ),
         # What is tried and applied; see `trials` and `changes`.
         ("trial", nothing, "(module, function that loads again, function that does not)"),
         ("awaiting_trial", nothing, "the same of its client that awaits"),
@@ -298,6 +303,12 @@ register(Client("twisted",
         "request connects and loads anew, also those of one Agent (or of treq with "
         "persistent=False)."),
 ))  # fmt: skip
+register(Client("xmlrpc", packages="xmlrpc",
+    keep=("proxy = xmlrpc.client.ServerProxy(url)",
+        "One ServerProxy that is kept keeps its connection. (It takes a context as context=.)"),
+    makers="ServerProxy", connects_later=True,
+    applied={"ssl": one_context_of_ssl},
+))  # fmt: skip
 register(Client("http.client", packages="http httplib",
     keep=("HTTPSConnection(host, context=context)",
         "Without a context each HTTPSConnection makes its own: make one, by "
@@ -324,6 +335,7 @@ register(Client("svix", constructor="svix.api.Svix"))
 register(Client("websockets", constructor="websockets.sync.client.connect", keyword="ssl",
     connects=True))  # fmt: skip
 register(Client("paho", takes="tls"))
+register(Client("websocket", takes='sslopt={"context": context}'))
 register(Client("aiomqtt", constructor="aiomqtt.Client", keyword="tls_context"))
 
 # What brings TLS of its own; a module is called as its package, unless one is named.

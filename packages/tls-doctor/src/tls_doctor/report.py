@@ -254,6 +254,8 @@ def asyncio_lines(counts):
     """Yield what kept a loop of asyncio or trio waiting."""
     blocked = counts["blocked"]
     loop, connections = blocked["by"], several(counts["under_loop"], "connection")
+    if not blocked["times"] and len(counts["heartbeats"]) == 1:
+        loop = counts["heartbeats"][0]
     yield wrapped("%s: %s made under a running loop" % (loop, connections))
     if blocked["times"]:
         text = loop + ": its loop was blocked %s by a client that does not await, for %.2f s, and "
