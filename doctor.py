@@ -1455,6 +1455,12 @@ class Client(Record):
         # Advice.
         ("keep", nothing, "what has it load once, and risks nothing: (line, sentence)"),
         ("makers", str, "its functions that make what is to be kept"),
+        (
+            "settings",
+            nothing,
+            "those that load, and that a program calls for connections of its "
+            "own: (names, what their result is called, when it is made, sentence)",
+        ),
         ("connects_later", bool, "what they make loads at another line, when it connects"),
         ("entered", bool, "what they make is a client within `async with` alone"),
         ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
@@ -1476,6 +1482,12 @@ class Client(Record):
         ("constructor", nothing, "what a program makes of it, and keeps"),
         ("connects", bool, "it connects once: what is kept is the context that it takes"),
         ("keyword", nothing, "by which that takes a context or a client; None: it takes neither"),
+        (
+            "takes",
+            nothing,
+            "by which its functions take a context, if that word does not tell; "
+            "with a value, if that is no context",
+        ),
         # What is tried and applied; see `trials` and `changes`.
         ("trial", nothing, "(module, function that loads again, function that does not)"),
         ("awaiting_trial", nothing, "the same of its client that awaits"),
@@ -1678,11 +1690,20 @@ register(Client("tornado", packages="tornado",
     applied={"tornado.simple_httpclient": one_context_of_tornado},
 ))  # fmt: skip
 register(Client("twisted",
+    settings=("optionsForClientTLS CertificateOptions", "options", "once for each host",
+        "It loads for each of these that is used: one that is kept serves all connections to its "
+        "host."),
     keep=("pool = HTTPConnectionPool(reactor)  # once; then Agent(reactor, pool=pool), or of treq "
         "get(url, pool=pool)",
         "A pool that is kept, and given to each Agent, keeps its connections. Without one, each "
         "request connects and loads anew, also those of one Agent (or of treq with "
         "persistent=False)."),
+))  # fmt: skip
+register(Client("xmlrpc", packages="xmlrpc",
+    keep=("proxy = xmlrpc.client.ServerProxy(url)",
+        "One ServerProxy that is kept keeps its connection. (It takes a context as context=.)"),
+    makers="ServerProxy", connects_later=True,
+    applied={"ssl": one_context_of_ssl},
 ))  # fmt: skip
 register(Client("http.client", packages="http httplib",
     keep=("HTTPSConnection(host, context=context)",
@@ -1709,6 +1730,8 @@ register(Client("redis", constructor="redis.Redis"))
 register(Client("svix", constructor="svix.api.Svix"))
 register(Client("websockets", constructor="websockets.sync.client.connect", keyword="ssl",
     connects=True))  # fmt: skip
+register(Client("paho", takes="tls"))
+register(Client("websocket", takes='sslopt={"context": context}'))
 register(Client("aiomqtt", constructor="aiomqtt.Client", keyword="tls_context"))
 
 # What brings TLS of its own; a module is called as its package, unless one is named.
@@ -2418,7 +2441,8 @@ def verdict_on_contexts(counts):
         # Others could have one for all.
         of_connections = row["requests"] and (row["kept"] or is_shared(row, counts))
         of_connections = of_connections or (row["kept"] and has_to_load(row))
-        if row["alive"] >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
+        alive = row["alive"] - row.get("raced", 0)
+        if alive >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
     return FEW if counts["loads"] else DOES_NOT_APPLY
 
@@ -2457,8 +2481,9 @@ EVENTS = {
     # Contexts and loads.
     "context": ("c who default", "a context was made; default: create_default_context, called by "
         "the program's own code, made it"),
-    "load": ("c who ms kib alive loop waiting trust by t since", "certificates were loaded; kib: "
-        "the memory before and after; alive: contexts with these certificates; trust: which"),
+    "load": ("c who ms kib alive loop waiting trust by t since thread", "certificates were "
+        "loaded; kib: the memory before and after; alive: contexts with these certificates; "
+        "trust: which"),
     "identity": ("c identity alive", "a context was given a client certificate; identity: its "
         "digest; alive: contexts with the same certificates that show it, too"),
     "truststore": ("where", "truststore was injected"),
@@ -2472,7 +2497,7 @@ EVENTS = {
     "unreached": ("why port", "no host was found, or it refused, or was given up; until the first "
         "`reached` of this port"),
     "reached": ("port", "a host was reached; noted once for each port in a process"),
-    "rejected": ("h why", "it ended with an error in the place of a first answer"),
+    "rejected": ("h why", "it ended, or with an error, in the place of a first answer"),
     "exchange": ("h n", "how many more times something was sent and answered (none of HTTP/2)"),
     "request": ("c", "a request, if http.client tells"),
     "closing": ("c h who by", "a reply ends its connection (Connection: close)"),
@@ -2563,6 +2588,8 @@ class Load(Record):
         ("is_spare", bool, "it was not needed"),
         ("ms", int, "milliseconds of CPU"),
         ("loop", bool, "it was in the thread of a running loop"),
+        ("span", nothing, "(when it began, when it ended)"),
+        ("thread", nothing, "the thread that made it"),
     )
     __slots__ = Record.names_of(FIELDS)
 
@@ -2574,10 +2601,12 @@ class ClientRow(Record):
         ("client", nothing, "its name; None: the program's own code"),
         ("through", nothing, "the library that called it"),
         ("kind", nothing, "the class of another's, made of its own, that it is an object of"),
+        ("call", nothing, "the library's function that made all loads, as `function_called` tells"),
         ("contexts", int, "contexts that it made"),
         ("default", int, "of these, made by create_default_context for the program's own code"),
         ("loads", int, "loads of certificates"),
-        ("needed", int, "one load for each process and set of certificates"),
+        ("needed", int, "one load for each process and set of certificates, and `raced`"),
+        ("raced", int, "by threads that wanted one context and did not wait for the first load"),
         ("load_ms", int, "milliseconds of CPU of all loads"),
         ("spare_ms", int, "of those that were not needed"),
         ("spare_on_loop", int, "of those that were not needed, under a running loop"),
@@ -2627,8 +2656,10 @@ class Counts(Record):
         (
             "needed",
             int,
-            "one load for each client, process, set of certificates and client certificate",
+            "one load for each client, process, set of certificates and client certificate; "
+            "and `raced`",
         ),
+        ("raced", int, "loads of threads that wanted one context and did not wait for the first"),
         ("load_ms", int, "milliseconds of CPU of all loads"),
         ("spare_ms", int, "of those that were not needed"),
         ("share", int, "of these in the CPU, in percent"),
@@ -2692,7 +2723,8 @@ class Tally(object):
         self.programs, self.under_way, self.open = set(), {}, {}
         self.memory_spans, self.streaks = {}, {}
         self.known_loads = set()  # (process, client, certificates, client certificate)
-        self.identities, self.loads = {}, {}  # by (process, context): client certificate, `Load`s
+        # By (process, context): client certificate, `Load`s, threads that connected with it.
+        self.identities, self.loads, self.users = {}, {}, {}
         # By (process, connection).
         self.waits, self.begun, self.row_of_connection = {}, {}, {}
         self.shaking = {}  # (process, row): its handshakes under way
@@ -2776,10 +2808,13 @@ class Tally(object):
             self.count_loop_load(event, is_spare)
             row.spare_on_loop += is_spare
         self.known_loads.add(key)
-        load = Load(row=row, key=key, is_spare=is_spare, ms=event["ms"], loop=event["loop"])
+        load = Load(row=row, key=key, is_spare=is_spare, ms=event["ms"], loop=event["loop"],
+                    span=(event["since"], event["t"]), thread=event["thread"])  # fmt: skip
         self.loads.setdefault(context, []).append(load)
         row.awaits += bool(event["who"].get("awaits"))
         row.kind = event["who"].get("kind") or row.kind
+        call = event["who"].get("call")
+        row.call = call if call == row.call or row.loads == 1 else None
         note_place(row.at, event["who"]["at"])
         note_place(row.trusts, event["trust"])
         note_place(row.by, event["by"])
@@ -2854,6 +2889,7 @@ class Tally(object):
         key = self.connector[connection] = pid, event["who"]["client"]
         self.most_open[key] = max(self.most_open.get(key, 0), event["open"])
         row.threads.add(event["thread"])
+        self.users.setdefault(context, set()).add(event["thread"])
         of_row = self.shaking.setdefault((pid, id(row)), set())
         of_row.add(connection)
         row.peak = max(row.peak, len(of_row))
@@ -3045,6 +3081,7 @@ class Tally(object):
                 total.failures += self.unreached[port]
             unended = len(self.begun) + self.unended
             total.failures += [[UNENDED, unended]] if unended else []
+        self.forgive_races()
         pids = [pid for pid, _ in self.makers]
         total.processes = len(set(pids) | set(self.under_way) | self.programs)
         total.cpu_ms = sum(self.cpu_ms[pid] - self.started_ms.get(pid, 0) for pid in self.cpu_ms)
@@ -3067,6 +3104,30 @@ class Tally(object):
                 total.on_loop.spare -= row.spare_on_loop  # each of its connections has to load
         self.count_shares()
         return total.as_dict()
+
+    def forgive_races(self):
+        """Count loads as needed whose threads wanted one context, and did not wait for the first.
+
+        That happens once: each of them loads once, while another does, and what one of them has
+        loaded is used by several.
+        """
+        groups = {}
+        for context, loads in self.loads.items():
+            for load in loads:
+                groups.setdefault(load.key, []).append((load.span, context, load))
+        for group in groups.values():
+            group.sort(key=lambda item: item[0])
+            shared = any(len(self.users.get(context, ())) > 1 for _, context, _ in group)
+            if not shared or not is_race([load for _, _, load in group]):
+                continue
+            for load in [load for _, _, load in group if load.is_spare]:
+                for tally in (load.row, self.total):
+                    tally.raced += 1
+                    tally.needed += 1
+                    tally.spare_ms -= load.ms
+                if load.loop:
+                    self.total.on_loop.spare -= 1
+                    load.row.spare_on_loop -= 1
 
     def count_shares(self):
         """Count what the loads that were not needed took of the CPU."""
@@ -3109,6 +3170,17 @@ class Tally(object):
             if client_named(client).reuses and len(short) >= ANEW_FROM and one_by_one:
                 hosts.append({"client": client, "host": host, "connections": len(short)})
         return sorted(hosts, key=lambda row: (-row["connections"], row["host"]))
+
+
+def is_race(loads):
+    """Return whether loads, in the order of their begin, are of a thread each that overlap."""
+    threads = set(load.thread for load in loads)
+    end = loads[0].span[1]
+    for load in loads:
+        if load.span[0] > end:
+            return False
+        end = max(end, load.span[1])
+    return len(threads) == len(loads)
 
 
 def context_of(event):
@@ -3392,6 +3464,7 @@ class Call(object):
     def __init__(self):
         self.client = self.first = self.at = self.kind = None
         self.inner, self.awaits, self.chain = True, False, []
+        self.giver = {}  # who gave it to a thread of an executor
 
     def see_client(self, package, frame):
         """Note the client that a frame belongs to: the outermost of those that call each other."""
@@ -3406,7 +3479,7 @@ class Call(object):
         elif self.client and package not in BETWEEN:
             self.inner = False
 
-    def see_library(self, package, is_installed, code):
+    def see_library(self, package, is_installed, frame):
         """Note the library that a frame belongs to."""
         if package in BETWEEN:
             return
@@ -3414,16 +3487,23 @@ class Call(object):
         if is_installed:
             if not self.chain or self.chain[-1][0] != package:
                 self.chain.append((package, []))
-            self.chain[-1][1].append(code)
+            self.chain[-1][1].append(frame)
 
     def as_dict(self):
         """Return the call as events have it."""
-        packages = [package for package, codes in self.chain if not is_decorator(package, codes)]
-        packages = packages or [package for package, _ in self.chain]
-        through = packages[-1] if packages else None
-        client = self.client or self.first
+        makers = [
+            (package, frames)
+            for package, frames in self.chain
+            if not is_decorator(package, [frame.f_code for frame in frames])
+        ] or self.chain
+        through, frames = makers[-1] if makers else (None, [])
+        client, call = self.client or self.first, function_called(through, frames)
+        if call is None and through == self.giver.get("through"):
+            call = self.giver.get("call")
         origin = {"client": client, "through": through, "at": self.at, "awaits": self.awaits}
-        return dict(origin, kind=self.kind) if self.kind else origin
+        origin.update({"kind": self.kind} if self.kind else {})
+        origin.update({"call": call} if call else {})
+        return origin
 
 
 class CallStack(object):
@@ -3431,15 +3511,16 @@ class CallStack(object):
 
     def __init__(self):
         self.files = {}  # (path, package): (whether it is a library's, whether it was installed)
-        # A task of asyncio's, or what a thread of an executor has to do: the line that made it.
-        self.tasks = weakref.WeakKeyDictionary()
+        self.tasks = weakref.WeakKeyDictionary()  # a task of asyncio's: the line that made it
+        self.works = weakref.WeakKeyDictionary()  # what an executor's thread does: who gave it
 
     def callers(self, frame):
         """Return who made a call: {"client", "through", "at", "awaits"}, and "kind".
 
         The client that made it, the library that the program's own code called, and the
         line of the program's own code; None for what nobody can tell; whether it is a client of
-        httpx that awaits; and, if there is one, the class of another that it is an object of.
+        httpx that awaits; and, if there is one, the class of another that it is an object of, and
+        "call", the function of the library that was called, as `function_called` tells.
         """
         call = Call()
         try:
@@ -3465,9 +3546,10 @@ class CallStack(object):
                     call.at = self.line_of_task()  # what is below only runs the loop
                     break
                 if is_work(frame, package):
-                    call.at = self.line_of_work(frame)
+                    call.giver = self.giver_of_work(frame)
+                    call.at = call.giver.get("at")
                     break
-                call.see_library(package, is_installed, code)
+                call.see_library(package, is_installed, frame)
             frame = frame.f_back
 
     def kind_of_file(self, path, package):
@@ -3488,16 +3570,16 @@ class CallStack(object):
             if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
                 return self.line_of_task()
             if is_work(frame, package_of(frame)):
-                return self.line_of_work(frame)
+                return self.giver_of_work(frame).get("at")
             frame = frame.f_back
         return None
 
-    def line_of_work(self, frame):
-        """Return the line that gave an executor what it does in a frame; None if nobody tells."""
+    def giver_of_work(self, frame):
+        """Return who gave an executor what it does in a frame, as `callers`; {} if nobody tells."""
         try:
-            return self.tasks.get(frame.f_locals.get("self"))
+            return self.works.get(frame.f_locals.get("self")) or {}
         except TypeError:  # it has let go of it, as an error came
-            return None
+            return {}
 
     def line_of_task(self):
         """Return the line that made asyncio's task that runs in this thread; None in a callback."""
@@ -3508,6 +3590,44 @@ class CallStack(object):
         except RuntimeError:  # no loop runs here
             task = None
         return None if task is None else self.tasks.get(task)
+
+
+def function_called(library, frames):
+    """Return what is known of a library's function that a program called; None for a method.
+
+    {"name", "parameters", "keeps" (the class of the library's whose object the function makes and
+    lets go of; None if nobody tells)}. frames: of the library, from the innermost on.
+    """
+    named = [frame for frame in frames if frame.f_code.co_flags & 12 != 12]  # no wrapper
+    if not named:
+        return None
+    code = named[-1].f_code
+    number = code.co_argcount + getattr(code, "co_kwonlyargcount", 0)
+    parameters, name = list(code.co_varnames[:number]), code.co_name
+    is_method = parameters[:1] in (["self"], ["cls"]) or "self" in code.co_freevars
+    if is_method or not re.match("[a-z]", name):
+        return None
+    kinds = [type(frame.f_locals["self"]) for frame in frames if "self" in frame.f_locals]
+    kinds = [kind for kind in kinds if kind.__module__.partition(".")[0] == library]
+    keeps = [public_name(kind.__module__, kind.__name__, kind) for kind in reversed(kinds)]
+    module = str(named[-1].f_globals.get("__name__") or "")
+    name = public_name(module, name, code) or "%s.%s" % (library, name)
+    keeps = next((kept for kept in keeps if kept), None)
+    return {"name": name, "parameters": parameters, "keeps": keeps}
+
+
+def public_name(module, name, thing):
+    """Return how a program calls a class, or a function of which the code is given.
+
+    None if it has no name that is public.
+    """
+    words = module.split(".")
+    for number in range(1, len(words) + 1):
+        place = ".".join(words[:number])
+        member = getattr(sys.modules.get(place), name, None)
+        if member is not None and thing in (member, getattr(member, "__code__", None)):
+            return None if name.startswith("_") else "%s.%s" % (place, name)
+    return None
 
 
 def kind_made_of(client, frame):
@@ -4092,23 +4212,39 @@ def probe_asyncio(probes, module):
 
 
 def probe_executor(probes, module):
-    """Remember the line of the program that has a thread of an executor do something."""
+    """Remember who has a thread of an executor do something."""
     original, kind = module._WorkItem.__init__, module._WorkItem
 
     def begin(item, *args, **kwargs):
         original(item, *args, **kwargs)
         try:
-            probes.stack.tasks[item] = probes.stack.line_of(sys._getframe(1))
+            probes.stack.works[item] = probes.callers(sys._getframe(1))
         except Exception:  # an item of another kind
             pass
 
     probes.replace(kind, "__init__", named(begin, original))
 
 
+def probe_sslproto(probes, module):
+    """Note which connections of asyncio's are lost."""
+    probes.loses(module.SSLProtocol, "connection_lost")
+
+
+def probe_anyios_tls(probes, module):
+    """Note which connections of anyio's are lost."""
+    probes.loses(module.TLSStream, "_call_sslobject_method")
+
+
+def probe_trios_tls(probes, module):
+    """Note which connections of trio's are lost."""
+    probes.loses(module.SSLStream, "_retry")
+
+
 def probe_uvloop(probes, module):
-    """Watch the loops of uvloop, and note whom they reach."""
+    """Watch the loops of uvloop, note whom they reach, and which of their connections are lost."""
     probes.reaches(module.Loop, "getaddrinfo", 2)
     probes.reaches(module.Loop, "create_connection", 3)
+    probes.loses_later(module.Loop)
     probes.reaches(module.Loop, "sock_connect", 2)
     probes.runs(module.Loop)
     probes.makes_tasks(module.Loop)
@@ -4302,6 +4438,8 @@ PROBED = {
     "concurrent.futures.thread": probe_executor,
     "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "twisted.internet.base": probe_twisted,
+    "asyncio.sslproto": probe_sslproto, "anyio.streams.tls": probe_anyios_tls,
+    "trio._ssl": probe_trios_tls,
     "trio._socket": probe_trios_sockets, "twisted.internet.tcp": probe_twisteds_sockets,
     "aiohttp.client_exceptions": probe_proxy_errors, "httpcore._exceptions": probe_proxy_errors,
     "httpcore2._exceptions": probe_proxy_errors, "websockets.exceptions": probe_proxy_errors,
@@ -4321,7 +4459,8 @@ UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK, errno.EISCONN
 BLOCKS_FROM_S = 0.02
 #: A context that says how it is set takes no time, unless it waits.
 ASKED_FROM_S = 0.002
-#: What an attempt to connect ends with that its client does not wait for any longer.
+#: What a connection ends with that is closed, and an attempt that its client gives up.
+NO_ANSWER = "the server ended the connection without an answer"
 GIVEN_UP = "given up before it was connected"
 
 
@@ -4483,6 +4622,7 @@ class Probes(object):
                 probes.busy.discard(thread)
                 if ok:
                     spent = {"ms": round(ms, 3), "kib": kib, "since": began, "t": t}
+                    spent["thread"] = thread[1]
                     probes.loaded(context, name, args, kwargs, spent, sys._getframe(1))
 
         return named(load, function)
@@ -4655,10 +4795,10 @@ class Probes(object):
         """
         for name in sending:
             self.replace(kind, name, self.talking(getattr(kind, name), self.sent))
-        self.replace(kind, "read", self.talking(kind.read, self.answered))
+        self.replace(kind, "read", self.talking(kind.read, self.answered, self.closed))
 
-    def talking(self, function, note):
-        """Return a function that sends or reads, and notes that it did."""
+    def talking(self, function, note, note_end=None):
+        """Return a function that sends or reads, and notes that it did, or that all is over."""
         probes = self
 
         def talk(connection, *args, **kwargs):
@@ -4667,10 +4807,11 @@ class Probes(object):
             except Exception as error:
                 probes.rejected(connection, error)
                 raise
-            number = probes.number_if_any(connection) if result and probes.active else None
+            hear = note if result else note_end
+            number = probes.number_if_any(connection) if hear and probes.active else None
             if number is not None:
                 try:
-                    note(number, connection)
+                    hear(number, connection)
                 except Exception:  # one that another thread has closed
                     pass
             return result
@@ -4685,7 +4826,7 @@ class Probes(object):
         """
         number = self.number_if_any(connection) if self.active else None
         kinds = [kind.__name__ for kind in type(error).__mro__]
-        ends = set(["SSLError", "ConnectionError"]) & set(kinds)
+        ends = set(["SSLError", "ConnectionError", "BrokenResourceError"]) & set(kinds)
         waits = kinds[0].startswith("SSLWant") or "timeout" in kinds or "TimeoutError" in kinds
         if ends and not waits and number is not None and number not in self.accepted:
             self.accepted.add(number)  # it says so once
@@ -4710,6 +4851,12 @@ class Probes(object):
         if self.talks.get(number, {}).get("number"):
             self.talks[number]["answered"] = True
 
+    def closed(self, number, _connection):
+        """Note that a connection was ended that something was sent over, and nothing answered."""
+        if self.talks.get(number, {}).get("number") and number not in self.accepted:
+            self.accepted.add(number)
+            self.note("rejected", h=number, why=NO_ANSWER)
+
     def connects(self, kind):
         """Note when the sockets of a class were connected: from then on they want a handshake."""
         function, probes = kind.connect, self
@@ -4722,6 +4869,45 @@ class Probes(object):
 
         self.replace(kind, "connect", named(connect, function))
         self.reaches(kind, "connect")
+
+    def loses(self, kind, name):
+        """Note that a connection was lost, by a method of what a loop has around its TLS.
+
+        There the error never comes to a read: `connection_lost` is given it, or what waits for more
+        ends with it.
+        """
+        function, probes = getattr(kind, name), self
+
+        def lose(around, *args, **kwargs):
+            connection = getattr(around, "_sslobj", None) or getattr(around, "_ssl_object", None)
+            if name == "connection_lost":
+                probes.lost(connection, args[0])
+            result = function(around, *args, **kwargs)
+            if hasattr(result, "send") and hasattr(result, "throw"):
+                return Reading(result, probes, connection)
+            return result
+
+        self.replace(kind, name, named(lose, function))
+
+    def loses_later(self, kind):
+        """Note which connections of uvloop's loops are lost, whose own protocols are fixed."""
+        function, probes = kind.create_connection, self
+
+        def create_connection(*args, **kwargs):
+            return Connecting(function(*args, **kwargs), probes)
+
+        self.replace(kind, "create_connection", named(create_connection, function))
+
+    def lost(self, connection, error):
+        """Note that a connection of a loop's was lost, if it was by an error.
+
+        The error itself, or the one that it was made of.
+        """
+        cause = getattr(error, "__cause__", None)
+        while cause is not None:
+            error, cause = cause, getattr(cause, "__cause__", None)
+        if error is not None and connection is not None:
+            self.rejected(connection, error)
 
     def reaches(self, owner, name, place=1):
         """Note what a function ends with that looks for a host or connects to it.
@@ -4999,11 +5185,11 @@ class Probes(object):
             self.note("unprobed", module=name, why=readable(error))
 
 
-class Attempt(object):
-    """Awaits a coroutine that looks for a host or connects to it, and notes what it ends with."""
+class Awaited(object):
+    """Awaits a coroutine, and has `ended` and `failed` hear what it ends with."""
 
-    def __init__(self, coroutine, probes, port, connects):
-        self.coroutine, self.probes, self.port, self.connects = coroutine, probes, port, connects
+    def __init__(self, coroutine, probes):
+        self.coroutine, self.probes = coroutine, probes
 
     def __await__(self):
         return self
@@ -5029,13 +5215,65 @@ class Attempt(object):
         """Return what a function of the coroutine's does."""
         try:
             return function(*args)
-        except StopIteration:
-            if self.connects:
-                self.probes.reached(self.port)
+        except StopIteration as end:
+            self.ended(end.value)
             raise
         except BaseException as error:  # also one that was cancelled, as its time was over
-            self.probes.unreached(error, self.port)
+            self.failed(error)
             raise
+
+    def ended(self, value):
+        """Hear what came of it."""
+
+    def failed(self, error):
+        """Hear which error it ended with."""
+
+
+class Attempt(Awaited):
+    """Awaits a coroutine that looks for a host or connects to it, and notes what it ends with."""
+
+    def __init__(self, coroutine, probes, port, connects):
+        Awaited.__init__(self, coroutine, probes)
+        self.port, self.connects = port, connects
+
+    def ended(self, _value):
+        """Note that the port was reached."""
+        if self.connects:
+            self.probes.reached(self.port)
+
+    def failed(self, error):
+        """Note that it was not."""
+        self.probes.unreached(error, self.port)
+
+
+class Reading(Awaited):
+    """Awaits a coroutine that reads over a connection, and notes that it was lost."""
+
+    def __init__(self, coroutine, probes, connection):
+        Awaited.__init__(self, coroutine, probes)
+        self.connection = connection
+
+    def failed(self, error):
+        """Note that the connection was lost."""
+        self.probes.lost(self.connection, error)
+
+
+class Connecting(Awaited):
+    """Awaits a coroutine of uvloop's that connects, and watches its connection."""
+
+    def ended(self, value):
+        """Note later that the connection was lost."""
+        transport, protocol = value
+        connection = transport.get_extra_info("ssl_object")
+        if connection is None or not hasattr(protocol, "__dict__"):
+            return
+        probes, lose = self.probes, protocol.connection_lost
+
+        def connection_lost(error):
+            probes.lost(connection, error)
+            return lose(error)
+
+        protocol.connection_lost = named(connection_lost, lose)
 
 
 class Counting(object):
@@ -5257,6 +5495,26 @@ def call_at(place, names):
             if depth == 0 and not quote:
                 return without_secrets(" ".join(text[match.start() : end + 1].split()))
     return None
+
+
+def with_argument(call, keyword, value, without=()):
+    """Return the text of a call with an argument, in the place of those of some other keywords."""
+    start, arguments, depth, quote = call.index("(") + 1, [""], 0, None
+    for letter in call[start:-1]:
+        if quote:
+            quote = None if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        depth += 0 if quote else (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0 and not quote:
+            arguments.append("")
+        else:
+            arguments[-1] += letter
+    left_out = (keyword,) + tuple(without)
+    kept = [argument.strip() for argument in arguments]
+    kept = [argument for argument in kept if argument.partition("=")[0].strip() not in left_out]
+    kept = [argument for argument in kept if argument]
+    return "%s%s)" % (call[:start], ", ".join(kept + ["%s=%s" % (keyword, value)]))
 
 
 def call_of_library(place, library, maker=None, only=False):
@@ -5982,16 +6240,14 @@ def keep_one(row):
         if not both:  # nothing is said of httpx.get
             sentence = KEPT_CLIENT
     library = library_between(row) or (None if client.keep else row["client"])
-    if library and client_named(library).connects:
-        return line_with_context(library, row), advice_to_keep(library)[1]
     if library:
-        _, note = advice_to_keep(library)
-        if client.keep and client_named(library).keyword:
-            note += " " + sentence
-        return client_line(library, row, "once, before the work begins"), note
+        return keep_one_of_library(library, row, sentence)
     if row.get("kind"):
         call = call or "%s(...)" % row["kind"]
         sentence = KEPT_KIND % row["kind"].rpartition(".")[2]
+    own_settings = settings_kept(client, row)
+    if own_settings:
+        return own_settings
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         line += "" if row["client"] else settings_after(row["at"][0][0])
@@ -5999,6 +6255,49 @@ def keep_one(row):
     if not both and line.endswith("Client()"):
         line = line[:-1] + verify_of(row) + ")"
     return line, sentence
+
+
+#: These make a context for each request, or connection, unless they are given one: what a library
+#: that calls them keeps makes no difference. And what gives one to those that are given none.
+FOR_EACH_REQUEST = ("urlopen", "http.client")
+ONE_FOR_HTTP_CLIENT = (
+    "context = ssl.create_default_context(); ssl._create_default_https_context = lambda: context  "
+    "# once, before the work begins"
+)
+OF_HTTP_CLIENT = (
+    "%s asks by %s, which makes a context for each, whatever is kept. If %s takes a context, give "
+    "it one. If not, this line (of PEP 476) gives one to all of http.client's connections that are "
+    "given none."
+)
+
+
+def keep_one_of_library(library, row, sentence):
+    """Return (line, sentence) of what makes a library load once that is between.
+
+    sentence: what is said of the client that it calls.
+    """
+    record, client = client_named(library), client_named(row["client"])
+    if is_function(library, row):
+        return line_of_function(library, row)
+    if record.connects:
+        return line_with_context(library, row), advice_to_keep(library)[1]
+    if row["client"] in FOR_EACH_REQUEST and record.constructor is None:
+        return with_trust(ONE_FOR_HTTP_CLIENT, row), OF_HTTP_CLIENT % (
+            library,
+            row["client"],
+            library,
+        )
+    _, note = advice_to_keep(library)
+    if client.keep and record.keyword:
+        note += " " + sentence
+    return client_line(library, row, "once, before the work begins"), note
+
+
+def settings_kept(client, row):
+    """Return (line, sentence) if the line that loads makes settings of a client's that do."""
+    names, name, moment, sentence = client.settings or ("", None, None, None)
+    call = row["at"] and call_at(row["at"][0][0], names.split())
+    return (when_made("%s = %s" % (name, call), moment), sentence) if call else None
 
 
 def when_made(line, moment):
@@ -6031,7 +6330,8 @@ def own_call(row):
     if row.get("kind"):
         place, name = row["at"][0][0], row["kind"].rpartition(".")[2]
         library = row["kind"].partition(".")[0]
-        return call_at(place, [name]) or call_of_library(place, library, name)
+        call = call_at(place, [name]) or call_of_library(place, library, name)
+        return call or call_of_library(place, library)  # which may make that
     call = call_at(row["at"][0][0], makers.split())
     if not call and client.connects_later:
         library, place = client.front or client.name, row["at"][0][0]
@@ -6053,6 +6353,8 @@ def line_for_all(line, row, shares):
     """
     client = client_named(row["client"])
     library = library_between(row) or client.front or (None if client.keep else row["client"])
+    if library and is_function(library, row):
+        return line_of_function(library, row)[0]
     if library and client_named(library).keyword is None:
         return client_line(library, row, "once, for all")
     if client.shared_context and shares and not library:
@@ -6086,6 +6388,55 @@ def client_line(library, row, how):
     )
 
 
+#: By which functions take a context, and what names the certificates that it holds.
+TAKES = ("ssl_context", "tls_context", "sslcontext", "context", "ssl")
+OF_TRUST = ("cafile", "ca_file", "ca_certs", "ca_bundle", "cert_bundle")
+
+
+def is_function(library, row):
+    """Return whether all loads of a row are of one function of a library that is not known."""
+    record = client_named(library)
+    return bool(row.get("call")) and not (record.constructor or record.makers)
+
+
+def line_of_function(library, row):
+    """Return (line, sentence) of what makes a function of a library load once.
+
+    That is a context or a client that it takes; or an object of the class that it makes each time.
+    """
+    call, place = row["call"], row["at"][0][0] if row["at"] else None
+    function, kept = call["name"], (client_named(row["client"]).keep or ("", ""))[0]
+    name, kept = function.rpartition(".")[2], kept.partition(" = ")[0]
+    own = place and (call_at(place, [name]) or call_of_library(place, library, name))
+    known = [(client_named(library).takes or "").partition("=")[::2]]
+    known += [(keyword, "") for keyword in TAKES]
+    takes = [(key, value or "context") for key, value in known if key in call["parameters"]]
+    clients = [keyword for keyword in (kept, "http_" + kept) if keyword in call["parameters"]]
+    or_keep = (
+        " (Or keep one %s, if it is to connect once.)" % call["keeps"] if call["keeps"] else ""
+    )
+    if takes:
+        context = with_trust("context = ssl.create_default_context()", row)
+        line = with_argument(own or function + "(...)", takes[0][0], takes[0][1], OF_TRUST)
+        text = "%s makes a context for each call, if it is given none: make one, and give it to "
+        text += "each as %s=.%s"
+        return "%s  # once; then %s" % (context, line), text % (function, takes[0][0], or_keep)
+    if kept and clients:
+        line = with_argument(own or function + "(...)", clients[0], kept)
+        text = "%s makes a %s for each call, if it is given none: make one, and give it to each as "
+        text = (text + "%s=.") % (function, kept, clients[0])
+        made = awaiting(client_named(row["client"]).keep[0]) if row["awaits"] else None
+        made = made or client_named(row["client"]).keep[0]
+        return "%s  # once; then %s" % (made, line), text
+    if call["keeps"]:
+        text = "%s makes a %s for each call, and loads for it: make one, keep it, and call its "
+        text = (text + "methods in the place of that function.") % (function, call["keeps"])
+        return "client = %s(...)  # once, before the work begins" % call["keeps"], text
+    text = "%s loads for each call, and takes neither a context nor a client. If %s has a class "
+    text += "whose objects can be kept, use that; else only its authors can have it load once."
+    return "", text % (function, library)
+
+
 def line_with_context(library, row):
     """Return the line that gives one context to each connection of a library that takes one.
 
@@ -6096,9 +6447,7 @@ def line_with_context(library, row):
     call = place and (call_of_library(place, library, name) or call_at(place, [name]))
     call = call or "%s.%s(...)" % (library, name)
     context = with_trust("context = ssl.create_default_context()", row)
-    more = "%s=context)" % record.keyword
-    call = call[:-1] + (more if call.endswith("()") else ", " + more)
-    return "%s  # once; then %s" % (context, call)
+    return "%s  # once; then %s" % (context, with_argument(call, record.keyword, "context"))
 
 
 CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
@@ -6632,6 +6981,8 @@ def asyncio_lines(counts):
     """Yield what kept a loop of asyncio or trio waiting."""
     blocked = counts["blocked"]
     loop, connections = blocked["by"], several(counts["under_loop"], "connection")
+    if not blocked["times"] and len(counts["heartbeats"]) == 1:
+        loop = counts["heartbeats"][0]
     yield wrapped("%s: %s made under a running loop" % (loop, connections))
     if blocked["times"]:
         text = loop + ": its loop was blocked %s by a client that does not await, for %.2f s, and "
@@ -6720,7 +7071,12 @@ def trouble_of_connections(report):
 def sentence_of_counts(counts):
     """Return the counts of a run, in words."""
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
-    text = "%s for %s; %d needed. " % (numbers + (min(counts["needed"], counts["connections"]),))
+    raced = counts.get("raced", 0)
+    needed = min(counts["needed"] - raced, counts["connections"])
+    text = "%s for %s; %d needed. " % (numbers + (needed,))
+    if raced:
+        text += "(%d more: threads wanted one context at once, and each loaded it. " % raced
+        text += "That happens once, unless a lock is held while it is made.) "
     if counts["loads"] > counts["needed"]:
         text += "The others cost %.0f ms of CPU, %.1f %% of the program's %.0f ms. " % (
             counts["spare_ms"], counts["share"], counts["cpu_ms"])  # fmt: skip
@@ -7044,27 +7400,15 @@ def answered_of(pid):
     return set(
         number
         for number, is_accepted in connections.items()
-        if not is_accepted and counted.get(number, 1)
+        if not is_accepted and counted.get(number, (1,))[0]
     )
 
 
 def established(pid):
     """Return {a TCP connection of a process: whether it accepted it}; None if nobody tells."""
     try:
-        folder, numbers = "/proc/%d/fd" % pid, set()
-        for name in os.listdir(folder):
-            try:
-                match = re.match(r"socket:\[(\d+)\]$", os.readlink(os.path.join(folder, name)))
-            except OSError:  # it was closed meanwhile
-                continue
-            numbers |= set([match.group(1)] if match else [])
-        rows = []
-        for table in ("tcp", "tcp6"):
-            path = "/proc/%d/net/%s" % (pid, table)
-            if os.path.exists(path):
-                with open(path) as file:
-                    rows += [line.split() for line in file.readlines()[1:]]
-        listening = set(row[1].rpartition(":")[2] for row in rows if row[3] == "0A")
+        numbers, rows = sockets_of(pid), table_of(pid)
+        listening = listening_in(rows)
         return dict(
             (row[9], row[1].rpartition(":")[2] in listening)
             for row in rows
@@ -7072,6 +7416,34 @@ def established(pid):
         )
     except (EnvironmentError, AttributeError, IndexError):
         return None
+
+
+def sockets_of(pid):
+    """Return the numbers of a process' sockets, as text."""
+    folder, numbers = "/proc/%d/fd" % pid, set()
+    for name in os.listdir(folder):
+        try:
+            match = re.match(r"socket:\[(\d+)\]$", os.readlink(os.path.join(folder, name)))
+        except OSError:  # it was closed meanwhile
+            continue
+        numbers |= set([match.group(1)] if match else [])
+    return numbers
+
+
+def table_of(pid):
+    """Return the rows of the TCP connections in the network of a process."""
+    rows = []
+    for table in ("tcp", "tcp6"):
+        path = "/proc/%d/net/%s" % (pid, table)
+        if os.path.exists(path):
+            with open(path) as file:
+                rows += [line.split() for line in file.readlines()[1:]]
+    return rows
+
+
+def listening_in(rows):
+    """Return the ports, as they are written there, at which rows of connections listen."""
+    return set(row[1].rpartition(":")[2] for row in rows if row[3] == "0A")
 
 
 def is_beside(pid):
@@ -7083,12 +7455,73 @@ def is_beside(pid):
 
 
 #: Linux's sock_diag: the header of a question and of an answer, and where in an answer stand the
-#: number of the connection, its further parts, and in that of TCP the bytes that came.
-_HEADER, _NUMBER_AT, _PARTS_AT, _BYTES_AT = "=IHHII", 84, 88, 128
+#: port here, the number of the connection, its further parts, and in that of TCP the bytes that
+#: have arrived at the other end, and those that came.
+_HEADER, _PORT_AT, _NUMBER_AT, _PARTS_AT, _BYTES_AT = "=IHHII", 20, 84, 88, 120
+#: A server's part of a handshake has its certificate, and is longer than the answer of a proxy.
+HANDSHAKE_FROM_BYTES = 500
+#: From one look at the connections to the next, at least; and how much of the time they may take.
+CONNECTIONS_EACH_S, CONNECTIONS_SHARE = 0.002, 0.2
+
+
+class Connections(object):
+    """Looks at the connections of a process beside the looks at its stacks, and more often.
+
+    One that comes through may live for some milliseconds. `through` are those that a server has
+    sent more over when it had its client's answer to the certificate: a client that trusts it
+    goes on, and one that does not closes the connection.
+    """
+
+    def __init__(self, pid):
+        self.pid, self.through, self.active = pid, set(), True
+        # By its number: whether the process itself has made it, and the bytes of its handshake.
+        self.own, self.first = dict.fromkeys(received(), False), {}
+        try:
+            self.listening = listening_in(table_of(pid))
+        except (EnvironmentError, IndexError):
+            self.listening = set()
+
+    def start(self):
+        """Look in a thread of its own, until `active` is false."""
+        import threading
+
+        if is_beside(self.pid):
+            thread = threading.Thread(target=self.run)
+            thread.daemon = True
+            thread.start()
+        return self
+
+    def run(self):
+        """Look again and again."""
+        while self.active:
+            started = clock()
+            self.look()
+            time.sleep(max(CONNECTIONS_EACH_S, (clock() - started) / CONNECTIONS_SHARE))
+
+    def look(self):
+        """Look once."""
+        counted = received()
+        unknown = set(counted) - set(self.own)
+        try:
+            sockets = sockets_of(self.pid) if unknown else ()
+        except EnvironmentError:  # it has ended
+            sockets = ()
+        for number in unknown:
+            self.own[number] = number in sockets and counted[number][2] not in self.listening
+        for number in set(self.own) - set(counted):
+            del self.own[number]
+            self.first.pop(number, None)
+        for number, (came, arrived, _) in counted.items():
+            if self.own[number] and came >= HANDSHAKE_FROM_BYTES:
+                first = self.first.setdefault(number, (came, arrived))
+                if came > first[0] and arrived > first[1]:
+                    self.through.add(number)
 
 
 def received():
-    """Return {a TCP connection that is established: how many bytes have come}, of this network.
+    """Return {a TCP connection that is established: what is known of it}, of this network.
+
+    That is (bytes that came, bytes that have arrived at the other end, the port here).
 
     {} if this system does not tell.
     """
@@ -7122,14 +7555,16 @@ def received():
 
 
 def received_by(answer):
-    """Return {a connection: how many bytes have come}, of an answer of sock_diag's."""
+    """Return {a connection: what is known of it}, of an answer of sock_diag's."""
     import struct
 
     (number,), at = struct.unpack_from("=I", answer, _NUMBER_AT), _PARTS_AT
     while at + 4 <= len(answer):
         length, kind = struct.unpack_from("=HH", answer, at)
-        if kind == 2 and length >= 4 + _BYTES_AT + 8:
-            return {str(number): struct.unpack_from("=Q", answer, at + 4 + _BYTES_AT)[0]}
+        if kind == 2 and length >= 4 + _BYTES_AT + 16:
+            arrived, came = struct.unpack_from("=QQ", answer, at + 4 + _BYTES_AT)
+            port = "%04X" % struct.unpack_from("!H", answer, _PORT_AT)
+            return {str(number): (came, arrived, port)}
         at += max(4, (length + 3) & ~3)
     return {}
 
@@ -7171,6 +7606,7 @@ class Looks(object):
         # Whether a connection was seen to come through. (Not one that was there before, which a
         # database may keep.)
         self.came_through, self.old, self.new = False, None, set()
+        self.beside = Connections(pid).start()
 
     def add(self, threads):
         """Note what one look has found."""
@@ -7194,12 +7630,14 @@ class Looks(object):
     def sees_answers(self, threads):
         """Return whether a look shows that a connection has come through.
 
-        A thread reads over TLS; or two looks, one after the other, have met a connection.
+        A thread reads over TLS; or two looks, one after the other, have met a connection; or more
+        came over one when its handshake was over.
         """
         answered = answered_of(self.pid)
         self.old = answered if self.old is None else self.old
         previous, self.new = self.new, answered - self.old
-        return bool(previous & self.new) or any(is_answered(it["frames"]) for it in threads)
+        is_met = bool(previous & self.new or self.beside.through)
+        return is_met or any(is_answered(it["frames"]) for it in threads)
 
     def evidence(self, *sights):
         """Return {what was seen: the first stack that shows it}, of some sights."""
@@ -7210,6 +7648,7 @@ class Looks(object):
 
     def judge(self, tool, share):
         """Return what `attach` returns."""
+        self.beside.active = False
         number = len(self.samples)
         sightings = dict((sight, sum(sight in sample for sample in self.samples)) for sight in ALL)
         loading = 100.0 * sightings["loading"] / max(self.busy, sightings["loading"], 1)

@@ -1487,7 +1487,7 @@ def test_handshakes_that_wait_for_each_other_are_told_by_their_times():
 
     def verdict(*spans, loads=(), pid=1):
         load = {"is": "load", "c": 1, "who": who, "trust": "x", "by": "x", "alive": 1}
-        load |= {"ms": 9, "kib": [0, 0], "loop": False}
+        load |= {"ms": 9, "kib": [0, 0], "loop": False, "thread": 0}
         events = [(t, load | {"since": since, "t": t}) for since, t in loads]
         for thread, (since, begin, end) in enumerate(spans):
             begun = dict(h=thread, c=1, who=who, loop=False, since=since, t=begin)

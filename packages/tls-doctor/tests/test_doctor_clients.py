@@ -60,7 +60,7 @@ def run_of(connections, at="program.py:1"):
     common = {"pid": 1, "cpu": 0, "compiled": 0, "who": who(at), "loop": False, "by": "ssl", "t": 0}
     for c in range(1, connections + 1):
         events.append(dict(common, c=c, default=False, **{"is": "context"}))
-        loaded = dict(ms=50, trust="bundle", since=0, kib=[0, 0], alive=1, waiting=False)
+        loaded = dict(ms=50, trust="bundle", since=0, kib=[0, 0], alive=1, waiting=False, thread=1)
         events.append(dict(common, c=c, **loaded, **{"is": "load"}))
         begun = dict(h=c, http=True, since=None, thread=1, open=1)
         events.append(dict(common, c=c, **begun, **{"is": "begin"}))

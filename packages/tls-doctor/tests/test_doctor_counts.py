@@ -67,7 +67,7 @@ def event(what, pid=1, cpu=0, compiled=0, **values):
 
 
 def load(c=1, who=REQUESTS, ms=10, trust="bundle", **values):
-    usual = dict(since=0, t=0, kib=[0, 0], alive=1, loop=False, waiting=False, by="ssl")
+    usual = dict(since=0, t=0, kib=[0, 0], alive=1, loop=False, waiting=False, by="ssl", thread=1)
     return event("load", c=c, who=who, ms=ms, trust=trust, **dict(usual, **values))
 
 

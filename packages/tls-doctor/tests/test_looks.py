@@ -1,10 +1,14 @@
 """What looks at a running process tell, on stacks that were written down by hand."""
 
 import ast
+import contextlib
 import os
 import socket
+import ssl
+import threading
 
 import pytest
+import trustme
 from tls_doctor import attaching, looks
 
 LIBRARY = "/srv/venv/lib/python3.11/"
@@ -252,6 +256,61 @@ def test_connections_are_those_of_the_process():
             other.send(b"answer")
             assert client.recv(6) == b"answer"
             assert looks.answered_of(os.getpid()) == known | {number}
-            assert looks.received().get(number, 6) == 6
+            assert looks.received().get(number, (6,))[0] == 6
     assert looks.connections_of(2**30) is None
     assert looks.answered_of(2**30) == set()
+
+
+@pytest.mark.parametrize("trusts", [True, False])
+def test_a_connection_that_lives_for_milliseconds_is_seen_to_come_through(trusts):
+    """One whose client does not trust the server is not, whatever comes before: a proxy's word."""
+    if not looks.received():
+        pytest.skip("this system does not tell")
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    known = ssl.create_default_context()
+    if trusts:
+        authority.configure_trust(known)
+    steps = threading.Barrier(2, timeout=60)
+    looked = looks.Connections(os.getpid())
+
+    def look():  # while the other thread waits
+        steps.wait()
+        steps.wait()
+
+    def answer(connection):
+        connection.recv(9)
+        connection.send(b"200")
+        with contextlib.suppress(OSError), context.wrap_socket(connection, server_side=True) as tls:
+            tls.send(b"page" * len(tls.recv(9)))
+            tls.recv(9)
+
+    def ask():
+        with contextlib.suppress(ssl.SSLError), socket.create_connection(place) as plain:
+            plain.send(b"CONNECT")
+            plain.recv(9)
+            look()
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            tls = known.wrap_bio(incoming, outgoing, server_hostname="localhost")
+            for step in (tls.do_handshake, lambda: tls.write(b"ask"), tls.read):
+                while True:
+                    try:
+                        step()
+                        break
+                    except ssl.SSLWantReadError:
+                        plain.sendall(outgoing.read())
+                        incoming.write(plain.recv(9999))
+                        look()
+        steps.abort()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = server.getsockname()
+        looked.listening = looks.listening_in(looks.table_of(os.getpid()))
+        threading.Thread(target=lambda: answer(server.accept()[0]), daemon=True).start()
+        threading.Thread(target=ask, daemon=True).start()
+        with contextlib.suppress(threading.BrokenBarrierError):
+            while True:
+                steps.wait()
+                looked.look()
+                steps.wait()
+    assert bool(looked.through) == trusts

@@ -215,3 +215,46 @@ def test_a_client_that_loads_when_it_connects_is_found_where_it_is_made(
     at = [[f"{path}:3", 20]]
     row = dict(client=client, through=client, at=at, loads=20, awaits=0, trusts=[])
     assert advice.keep_one(row)[0].startswith(line)
+
+
+def test_settings_that_a_program_gives_to_each_connection_are_made_once(tmp_path):
+    """Of Twisted, where it starts TLS itself, as behind a proxy: there is no Agent with a pool."""
+    path = tmp_path / "program.py"
+    path.write_text('transport.startTLS(optionsForClientTLS("localhost"))\nagent.request(URL)\n')
+    line, sentence = advice.keep_one(row_of("twisted", "twisted", f"{path}:1"))
+    assert line == 'options = optionsForClientTLS("localhost")  # once for each host'
+    assert "one that is kept serves all connections to its host" in sentence
+    assert "HTTPConnectionPool" in advice.keep_one(row_of("twisted", "twisted", f"{path}:2"))[0]
+
+
+@pytest.mark.parametrize(
+    ("call", "library", "function", "line"),
+    [
+        ('websocket.create_connection(URL, sslopt={"ca_certs": CA})', "websocket",
+         {"parameters": ["url", "sslopt"], "keeps": "websocket.WebSocket"},
+         'websocket.create_connection(URL, sslopt={"context": context})'),
+        ("publish.single(T, tls={})", "paho", {"parameters": ["topic", "tls"], "keeps": None},
+         "publish.single(T, tls=context)"),
+        ("dial(URL, ssl=True)", "dialing", {"parameters": ["url", "ssl"], "keeps": None},
+         "dial(URL, ssl=context)"),
+        ("dial(f(1, 2), 'a, b')", "dialing", {"parameters": ["url", "ssl_context"], "keeps": None},
+         "dial(f(1, 2), 'a, b', ssl_context=context)"),
+    ],
+)  # fmt: skip
+def test_a_function_that_takes_a_context_is_given_one(call, library, function, line, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(call + "\n")
+    row = dict(row_of(library, library, f"{path}:1"))
+    name = call.partition("(")[0].rpartition(".")[2]
+    row["call"] = dict(function, name=f"{library}.{name}")
+    made = "context = ssl.create_default_context()  # once; then " + line
+    assert advice.keep_one(row)[0] == advice.line_for_all("context", row, shares=True) == made
+
+
+def test_a_proxy_of_xmlrpc_is_kept(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(
+        "from xmlrpc.client import ServerProxy\np = ServerProxy(URL)\np.system.list()\n"
+    )
+    line, _ = advice.keep_one(row_of("xmlrpc", None, f"{path}:3"))
+    assert line == "proxy = ServerProxy(URL)  # once, before the work begins"

@@ -1,9 +1,12 @@
 """The single file runs a program beside a server of these tests, with this Python alone."""
 
+import contextlib
 import http.server
 import json
 import os
+import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -48,9 +51,73 @@ class Page(http.server.BaseHTTPRequestHandler):
         pass
 
 
+#: Threads that make their context at the same moment: the one that all use from then on, or one
+#: for each of them. (Of so many certificates that one load is still under way when others begin.)
+AT_THE_SAME_MOMENT = """
+import functools, os, ssl, sys, threading, urllib.request
+with open("many.pem", "w") as file:
+    file.write(4 * open(os.environ["BUNDLE"]).read())
+together, local = threading.Barrier(6), threading.local()
+
+def new_context():
+    together.wait()
+    return ssl.create_default_context(cafile="many.pem")
+
+shared = functools.lru_cache(new_context)
+
+def own():
+    local.context = vars(local).get("context") or new_context()
+    return local.context
+
+def work():
+    for _ in range(3):
+        context = own() if sys.argv[1] == "own" else shared()
+        urllib.request.urlopen(os.environ["SITE"], context=context).read()
+
+threads = [threading.Thread(target=work) for _ in range(6)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+#: A library that is installed and that the doctor does not know, with functions that connect for
+#: each call: by a context that may be given, by an object of a class, and by neither.
+POSTLING = """
+import os, ssl, urllib.request
+class Post:
+    def __init__(self, context=None):
+        self.context = context or ssl.create_default_context(cafile=os.environ["BUNDLE"])
+    def send(self): return urllib.request.urlopen(os.environ["SITE"], context=self.context).read()
+def send(message, cafile=None, tls_context=None): return Post(tls_context).send()
+def post(message): return Post().send()
+class Api:
+    def __getattr__(self, name):
+        def ask(**more): return self.fetch()
+        return ask
+    def fetch(self): return urllib.request.urlopen(os.environ["SITE"]).read()
+def dial(message, **more):
+    context = ssl.create_default_context(cafile=os.environ["BUNDLE"])
+    return urllib.request.urlopen(os.environ["SITE"], context=context).read()
+"""
+CALLS = "import os, ssl, postling\nBUNDLE = os.environ['BUNDLE']\nfor _ in range(4): %s\n"
+#: By the call: the end of the line to add, and the program with it.
+ADDED = {
+    "postling.send(1, cafile=BUNDLE)": (
+        "once; then postling.send(1, tls_context=context)",
+        "import os, ssl, postling\n%s\nfor _ in range(4): %s\n",
+    ),
+    "postling.post(1)": (
+        "client = postling.Post(...)  # once, before the work begins",
+        "import postling\nclient = postling.Post()\nfor _ in range(4): client.send()\n",
+    ),
+    # Whatever is kept, urlopen makes a context for each request.
+    "postling.Api().mail(to=1)": (
+        "ssl._create_default_https_context = lambda: context  # once, before the work begins",
+        "import ssl, postling\nLINE\nfor _ in range(4): postling.Api().mail(to=1)\n",
+    ),
+    "postling.dial(1)": ("", None),
+}
 #: Six attempts, each with a context of its own, none of which comes through: a name that nobody
 #: has, a port where nobody listens, an authority that is not trusted, a server that never answers,
-#: and a proxy that refuses.
+#: one that resets each connection in the place of an answer, and a proxy that refuses.
 FAILING = """
 import asyncio, http.server, os, socket, ssl, sys, threading, urllib.request
 how, with_await = sys.argv[1:]
@@ -60,6 +127,7 @@ if how == "refused":
     silent.close()
 site = "127.0.0.1", int(os.environ["SITE"].rpartition(":")[2])
 address = {"unknown": ("nobody.invalid", port), "untrusted": site}
+address["reset"] = "127.0.0.1", int(os.environ["RESETS"])
 address = address.get(how, ("127.0.0.1", port))
 class Refuses(http.server.BaseHTTPRequestHandler):
     def do_CONNECT(self):
@@ -75,10 +143,15 @@ def new_context():
 
 def get():
     url = "https://%s:%d" % address
-    urllib.request.urlopen(url, context=new_context(), timeout=0.2)
+    wait_s = 30 if how == "reset" else 0.2
+    urllib.request.urlopen(url, context=new_context(), timeout=wait_s)
 
 async def aget():
-    await asyncio.wait_for(asyncio.open_connection(*address, ssl=new_context()), 0.2)
+    wait_s = 30 if how == "reset" else 0.2
+    connecting = asyncio.open_connection(*address, ssl=new_context())
+    reader, writer = await asyncio.wait_for(connecting, wait_s)
+    writer.write(b"GET /")
+    await reader.readexactly(1)
 
 for _ in range(6):
     try:
@@ -92,6 +165,7 @@ for _ in range(6):
 REASONS = {
     "unknown": "gaierror", "refused": "ConnectionRefusedError",
     "untrusted": "CERTIFICATE_VERIFY_FAILED", "silent": "handshake", "proxy": "407",
+    "reset": ("ConnectionResetError", "without an answer"),
 }  # fmt: skip
 
 
@@ -101,6 +175,17 @@ def doctor(tmp_path_factory):
     file = tmp_path_factory.mktemp("made") / "doctor.py"
     subprocess.run([sys.executable, BUILDER, file], check=True)
     return file
+
+
+def resetting(listener, context):
+    """Shake hands with each client, and reset its connection when it has sent something."""
+    with contextlib.suppress(OSError):
+        while True:
+            plain, _ = listener.accept()
+            with context.wrap_socket(plain, server_side=True) as connection:
+                connection.recv(1)
+                at_once = struct.pack("ii", 1, 0)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
 
 
 @pytest.fixture
@@ -118,11 +203,15 @@ def site(tmp_path):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
+        listener = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=resetting, args=(listener, context), daemon=True).start()
         yield {
             "SITE": f"https://127.0.0.1:{server.server_port}", "BUNDLE": str(bundle),
-            "OTHERS": str(others),
+            "OTHERS": str(others), "RESETS": str(listener.getsockname()[1]),
         }  # fmt: skip
         server.shutdown()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
 
 
 @pytest.mark.parametrize(("program", "loads"), [(ILL, 6), (HEALTHY, 1)])
@@ -142,11 +231,58 @@ def test_what_a_program_did_is_counted(doctor, site, tmp_path, program, loads):
     assert not list(tmp_path.glob("doctor-*"))
 
 
+@pytest.mark.parametrize("call", ADDED)
+def test_a_function_of_an_unknown_library_is_given_what_it_takes(doctor, site, tmp_path, call):
+    """What is advised is put into the program, and cures it."""
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (library / "postling.py").write_text(POSTLING)
+    environ = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), **site}
+    environ["SSL_CERT_FILE"] = site["BUNDLE"]
+
+    def report_of(text):
+        (tmp_path / "program.py").write_text(text)
+        process = subprocess.run(
+            [sys.executable, doctor, "run", "--json", "--", "program.py"], cwd=tmp_path,
+            env={**environ, "PYTHONPATH": str(library)}, capture_output=True, text=True,
+            timeout=300,
+        )  # fmt: skip
+        return json.loads(process.stdout)
+
+    report, (line, cured) = report_of(CALLS % call), ADDED[call]
+    assert (report["counts"]["loads"], report["exit_status"]) == (4, 1)
+    first = report["advice"][0]
+    assert first["add"].endswith(line) and bool(first["add"]) == bool(line)
+    if not line:
+        assert "postling.dial loads for each call, and takes neither" in first["what"]
+        return
+    context, _, then = first["add"].partition("  # once; then ")
+    report = report_of(cured % (context, then) if then else cured.replace("LINE", context))
+    assert (report["counts"]["loads"], report["exit_status"], report["advice"]) == (1, 0, [])
+
+
+@pytest.mark.parametrize(("how", "status"), [("shared", 0), ("own", 1)])
+def test_threads_that_race_for_their_first_load_do_not_repeat_it(
+    doctor, site, tmp_path, how, status
+):
+    (tmp_path / "program.py").write_text(AT_THE_SAME_MOMENT)
+    environ = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), **site}
+    process = subprocess.run(
+        [sys.executable, doctor, "run", "--json", "--", "program.py", how],
+        cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    report = json.loads(process.stdout)
+    counts = report["counts"]
+    assert (counts["loads"], counts["connections"]) == (6, 18) == (6, Page.connections)
+    assert (process.returncode, bool(report["advice"])) == (status, bool(status)), process.stderr
+    assert (counts["raced"], counts["needed"]) == ((0, 1) if status else (5, 6))
+
+
 @pytest.mark.parametrize(
     ("how", "with_await"),
     [
         *((how, "") for how in REASONS),
-        *((how, "await") for how in ("refused", "untrusted", "silent")),
+        *((how, "await") for how in ("refused", "untrusted", "silent", "reset")),
     ],
 )
 def test_loads_are_no_fault_of_a_program_none_of_whose_connections_work(
@@ -161,7 +297,9 @@ def test_loads_are_no_fault_of_a_program_none_of_whose_connections_work(
     report = json.loads(process.stdout)
     assert (process.returncode, report["counts"]["loads"] >= 6) == (2, True), process.stderr
     assert report["verdicts"]["certificate loads"] == "nothing seen"
-    assert [REASONS[how] in why for why, _ in report["counts"]["failures"]] == [True]
+    reasons = REASONS[how] if isinstance(REASONS[how], tuple) else (REASONS[how],)
+    [(why, _)] = report["counts"]["failures"]
+    assert any(reason in why for reason in reasons)
     assert {each["id"] for each in report["advice"]} <= {"untrusted"}
     assert report["again"]["changes"] == []
 

@@ -23,7 +23,13 @@ from .basis import (
 from .blocking import PATCHES
 from .clients import KEEP_CONTEXT, KEPT_CLIENT, advice_to_keep, client_named
 from .loads import judged_rows
-from .own_calls import call_at, call_of_library, call_that_waits, settings_after
+from .own_calls import (
+    call_at,
+    call_of_library,
+    call_that_waits,
+    settings_after,
+    with_argument,
+)
 from .verdicts import has_to_load, is_shared, wanting
 from .wording import readable, several, times
 
@@ -571,16 +577,14 @@ def keep_one(row):
         if not both:  # nothing is said of httpx.get
             sentence = KEPT_CLIENT
     library = library_between(row) or (None if client.keep else row["client"])
-    if library and client_named(library).connects:
-        return line_with_context(library, row), advice_to_keep(library)[1]
     if library:
-        _, note = advice_to_keep(library)
-        if client.keep and client_named(library).keyword:
-            note += " " + sentence
-        return client_line(library, row, "once, before the work begins"), note
+        return keep_one_of_library(library, row, sentence)
     if row.get("kind"):
         call = call or "%s(...)" % row["kind"]
         sentence = KEPT_KIND % row["kind"].rpartition(".")[2]
+    own_settings = settings_kept(client, row)
+    if own_settings:
+        return own_settings
     if call:
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         line += "" if row["client"] else settings_after(row["at"][0][0])
@@ -588,6 +592,49 @@ def keep_one(row):
     if not both and line.endswith("Client()"):
         line = line[:-1] + verify_of(row) + ")"
     return line, sentence
+
+
+#: These make a context for each request, or connection, unless they are given one: what a library
+#: that calls them keeps makes no difference. And what gives one to those that are given none.
+FOR_EACH_REQUEST = ("urlopen", "http.client")
+ONE_FOR_HTTP_CLIENT = (
+    "context = ssl.create_default_context(); ssl._create_default_https_context = lambda: context  "
+    "# once, before the work begins"
+)
+OF_HTTP_CLIENT = (
+    "%s asks by %s, which makes a context for each, whatever is kept. If %s takes a context, give "
+    "it one. If not, this line (of PEP 476) gives one to all of http.client's connections that are "
+    "given none."
+)
+
+
+def keep_one_of_library(library, row, sentence):
+    """Return (line, sentence) of what makes a library load once that is between.
+
+    sentence: what is said of the client that it calls.
+    """
+    record, client = client_named(library), client_named(row["client"])
+    if is_function(library, row):
+        return line_of_function(library, row)
+    if record.connects:
+        return line_with_context(library, row), advice_to_keep(library)[1]
+    if row["client"] in FOR_EACH_REQUEST and record.constructor is None:
+        return with_trust(ONE_FOR_HTTP_CLIENT, row), OF_HTTP_CLIENT % (
+            library,
+            row["client"],
+            library,
+        )
+    _, note = advice_to_keep(library)
+    if client.keep and record.keyword:
+        note += " " + sentence
+    return client_line(library, row, "once, before the work begins"), note
+
+
+def settings_kept(client, row):
+    """Return (line, sentence) if the line that loads makes settings of a client's that do."""
+    names, name, moment, sentence = client.settings or ("", None, None, None)
+    call = row["at"] and call_at(row["at"][0][0], names.split())
+    return (when_made("%s = %s" % (name, call), moment), sentence) if call else None
 
 
 def when_made(line, moment):
@@ -620,7 +667,8 @@ def own_call(row):
     if row.get("kind"):
         place, name = row["at"][0][0], row["kind"].rpartition(".")[2]
         library = row["kind"].partition(".")[0]
-        return call_at(place, [name]) or call_of_library(place, library, name)
+        call = call_at(place, [name]) or call_of_library(place, library, name)
+        return call or call_of_library(place, library)  # which may make that
     call = call_at(row["at"][0][0], makers.split())
     if not call and client.connects_later:
         library, place = client.front or client.name, row["at"][0][0]
@@ -642,6 +690,8 @@ def line_for_all(line, row, shares):
     """
     client = client_named(row["client"])
     library = library_between(row) or client.front or (None if client.keep else row["client"])
+    if library and is_function(library, row):
+        return line_of_function(library, row)[0]
     if library and client_named(library).keyword is None:
         return client_line(library, row, "once, for all")
     if client.shared_context and shares and not library:
@@ -675,6 +725,55 @@ def client_line(library, row, how):
     )
 
 
+#: By which functions take a context, and what names the certificates that it holds.
+TAKES = ("ssl_context", "tls_context", "sslcontext", "context", "ssl")
+OF_TRUST = ("cafile", "ca_file", "ca_certs", "ca_bundle", "cert_bundle")
+
+
+def is_function(library, row):
+    """Return whether all loads of a row are of one function of a library that is not known."""
+    record = client_named(library)
+    return bool(row.get("call")) and not (record.constructor or record.makers)
+
+
+def line_of_function(library, row):
+    """Return (line, sentence) of what makes a function of a library load once.
+
+    That is a context or a client that it takes; or an object of the class that it makes each time.
+    """
+    call, place = row["call"], row["at"][0][0] if row["at"] else None
+    function, kept = call["name"], (client_named(row["client"]).keep or ("", ""))[0]
+    name, kept = function.rpartition(".")[2], kept.partition(" = ")[0]
+    own = place and (call_at(place, [name]) or call_of_library(place, library, name))
+    known = [(client_named(library).takes or "").partition("=")[::2]]
+    known += [(keyword, "") for keyword in TAKES]
+    takes = [(key, value or "context") for key, value in known if key in call["parameters"]]
+    clients = [keyword for keyword in (kept, "http_" + kept) if keyword in call["parameters"]]
+    or_keep = (
+        " (Or keep one %s, if it is to connect once.)" % call["keeps"] if call["keeps"] else ""
+    )
+    if takes:
+        context = with_trust("context = ssl.create_default_context()", row)
+        line = with_argument(own or function + "(...)", takes[0][0], takes[0][1], OF_TRUST)
+        text = "%s makes a context for each call, if it is given none: make one, and give it to "
+        text += "each as %s=.%s"
+        return "%s  # once; then %s" % (context, line), text % (function, takes[0][0], or_keep)
+    if kept and clients:
+        line = with_argument(own or function + "(...)", clients[0], kept)
+        text = "%s makes a %s for each call, if it is given none: make one, and give it to each as "
+        text = (text + "%s=.") % (function, kept, clients[0])
+        made = awaiting(client_named(row["client"]).keep[0]) if row["awaits"] else None
+        made = made or client_named(row["client"]).keep[0]
+        return "%s  # once; then %s" % (made, line), text
+    if call["keeps"]:
+        text = "%s makes a %s for each call, and loads for it: make one, keep it, and call its "
+        text = (text + "methods in the place of that function.") % (function, call["keeps"])
+        return "client = %s(...)  # once, before the work begins" % call["keeps"], text
+    text = "%s loads for each call, and takes neither a context nor a client. If %s has a class "
+    text += "whose objects can be kept, use that; else only its authors can have it load once."
+    return "", text % (function, library)
+
+
 def line_with_context(library, row):
     """Return the line that gives one context to each connection of a library that takes one.
 
@@ -685,9 +784,7 @@ def line_with_context(library, row):
     call = place and (call_of_library(place, library, name) or call_at(place, [name]))
     call = call or "%s.%s(...)" % (library, name)
     context = with_trust("context = ssl.create_default_context()", row)
-    more = "%s=context)" % record.keyword
-    call = call[:-1] + (more if call.endswith("()") else ", " + more)
-    return "%s  # once; then %s" % (context, call)
+    return "%s  # once; then %s" % (context, with_argument(call, record.keyword, "context"))
 
 
 CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"

@@ -15,6 +15,7 @@ from .heartbeat import is_resting
 from .loads import LOADS
 from .looks import (
     ENOUGH_LOOKS,
+    Connections,
     advice_on_sights,
     answered_of,
     children_of,
@@ -60,6 +61,7 @@ class Looks(object):
         # Whether a connection was seen to come through. (Not one that was there before, which a
         # database may keep.)
         self.came_through, self.old, self.new = False, None, set()
+        self.beside = Connections(pid).start()
 
     def add(self, threads):
         """Note what one look has found."""
@@ -83,12 +85,14 @@ class Looks(object):
     def sees_answers(self, threads):
         """Return whether a look shows that a connection has come through.
 
-        A thread reads over TLS; or two looks, one after the other, have met a connection.
+        A thread reads over TLS; or two looks, one after the other, have met a connection; or more
+        came over one when its handshake was over.
         """
         answered = answered_of(self.pid)
         self.old = answered if self.old is None else self.old
         previous, self.new = self.new, answered - self.old
-        return bool(previous & self.new) or any(is_answered(it["frames"]) for it in threads)
+        is_met = bool(previous & self.new or self.beside.through)
+        return is_met or any(is_answered(it["frames"]) for it in threads)
 
     def evidence(self, *sights):
         """Return {what was seen: the first stack that shows it}, of some sights."""
@@ -99,6 +103,7 @@ class Looks(object):
 
     def judge(self, tool, share):
         """Return what `attach` returns."""
+        self.beside.active = False
         number = len(self.samples)
         sightings = dict((sight, sum(sight in sample for sample in self.samples)) for sight in ALL)
         loading = 100.0 * sightings["loading"] / max(self.busy, sightings["loading"], 1)

@@ -2,6 +2,7 @@
 
 from __future__ import division, print_function
 
+import re
 import sys
 import weakref
 
@@ -28,6 +29,7 @@ class Call(object):
     def __init__(self):
         self.client = self.first = self.at = self.kind = None
         self.inner, self.awaits, self.chain = True, False, []
+        self.giver = {}  # who gave it to a thread of an executor
 
     def see_client(self, package, frame):
         """Note the client that a frame belongs to: the outermost of those that call each other."""
@@ -42,7 +44,7 @@ class Call(object):
         elif self.client and package not in BETWEEN:
             self.inner = False
 
-    def see_library(self, package, is_installed, code):
+    def see_library(self, package, is_installed, frame):
         """Note the library that a frame belongs to."""
         if package in BETWEEN:
             return
@@ -50,16 +52,23 @@ class Call(object):
         if is_installed:
             if not self.chain or self.chain[-1][0] != package:
                 self.chain.append((package, []))
-            self.chain[-1][1].append(code)
+            self.chain[-1][1].append(frame)
 
     def as_dict(self):
         """Return the call as events have it."""
-        packages = [package for package, codes in self.chain if not is_decorator(package, codes)]
-        packages = packages or [package for package, _ in self.chain]
-        through = packages[-1] if packages else None
-        client = self.client or self.first
+        makers = [
+            (package, frames)
+            for package, frames in self.chain
+            if not is_decorator(package, [frame.f_code for frame in frames])
+        ] or self.chain
+        through, frames = makers[-1] if makers else (None, [])
+        client, call = self.client or self.first, function_called(through, frames)
+        if call is None and through == self.giver.get("through"):
+            call = self.giver.get("call")
         origin = {"client": client, "through": through, "at": self.at, "awaits": self.awaits}
-        return dict(origin, kind=self.kind) if self.kind else origin
+        origin.update({"kind": self.kind} if self.kind else {})
+        origin.update({"call": call} if call else {})
+        return origin
 
 
 class CallStack(object):
@@ -67,15 +76,16 @@ class CallStack(object):
 
     def __init__(self):
         self.files = {}  # (path, package): (whether it is a library's, whether it was installed)
-        # A task of asyncio's, or what a thread of an executor has to do: the line that made it.
-        self.tasks = weakref.WeakKeyDictionary()
+        self.tasks = weakref.WeakKeyDictionary()  # a task of asyncio's: the line that made it
+        self.works = weakref.WeakKeyDictionary()  # what an executor's thread does: who gave it
 
     def callers(self, frame):
         """Return who made a call: {"client", "through", "at", "awaits"}, and "kind".
 
         The client that made it, the library that the program's own code called, and the
         line of the program's own code; None for what nobody can tell; whether it is a client of
-        httpx that awaits; and, if there is one, the class of another that it is an object of.
+        httpx that awaits; and, if there is one, the class of another that it is an object of, and
+        "call", the function of the library that was called, as `function_called` tells.
         """
         call = Call()
         try:
@@ -101,9 +111,10 @@ class CallStack(object):
                     call.at = self.line_of_task()  # what is below only runs the loop
                     break
                 if is_work(frame, package):
-                    call.at = self.line_of_work(frame)
+                    call.giver = self.giver_of_work(frame)
+                    call.at = call.giver.get("at")
                     break
-                call.see_library(package, is_installed, code)
+                call.see_library(package, is_installed, frame)
             frame = frame.f_back
 
     def kind_of_file(self, path, package):
@@ -124,16 +135,16 @@ class CallStack(object):
             if code.co_name == "_run" and path.replace("\\", "/").endswith("/asyncio/events.py"):
                 return self.line_of_task()
             if is_work(frame, package_of(frame)):
-                return self.line_of_work(frame)
+                return self.giver_of_work(frame).get("at")
             frame = frame.f_back
         return None
 
-    def line_of_work(self, frame):
-        """Return the line that gave an executor what it does in a frame; None if nobody tells."""
+    def giver_of_work(self, frame):
+        """Return who gave an executor what it does in a frame, as `callers`; {} if nobody tells."""
         try:
-            return self.tasks.get(frame.f_locals.get("self"))
+            return self.works.get(frame.f_locals.get("self")) or {}
         except TypeError:  # it has let go of it, as an error came
-            return None
+            return {}
 
     def line_of_task(self):
         """Return the line that made asyncio's task that runs in this thread; None in a callback."""
@@ -144,6 +155,44 @@ class CallStack(object):
         except RuntimeError:  # no loop runs here
             task = None
         return None if task is None else self.tasks.get(task)
+
+
+def function_called(library, frames):
+    """Return what is known of a library's function that a program called; None for a method.
+
+    {"name", "parameters", "keeps" (the class of the library's whose object the function makes and
+    lets go of; None if nobody tells)}. frames: of the library, from the innermost on.
+    """
+    named = [frame for frame in frames if frame.f_code.co_flags & 12 != 12]  # no wrapper
+    if not named:
+        return None
+    code = named[-1].f_code
+    number = code.co_argcount + getattr(code, "co_kwonlyargcount", 0)
+    parameters, name = list(code.co_varnames[:number]), code.co_name
+    is_method = parameters[:1] in (["self"], ["cls"]) or "self" in code.co_freevars
+    if is_method or not re.match("[a-z]", name):
+        return None
+    kinds = [type(frame.f_locals["self"]) for frame in frames if "self" in frame.f_locals]
+    kinds = [kind for kind in kinds if kind.__module__.partition(".")[0] == library]
+    keeps = [public_name(kind.__module__, kind.__name__, kind) for kind in reversed(kinds)]
+    module = str(named[-1].f_globals.get("__name__") or "")
+    name = public_name(module, name, code) or "%s.%s" % (library, name)
+    keeps = next((kept for kept in keeps if kept), None)
+    return {"name": name, "parameters": parameters, "keeps": keeps}
+
+
+def public_name(module, name, thing):
+    """Return how a program calls a class, or a function of which the code is given.
+
+    None if it has no name that is public.
+    """
+    words = module.split(".")
+    for number in range(1, len(words) + 1):
+        place = ".".join(words[:number])
+        member = getattr(sys.modules.get(place), name, None)
+        if member is not None and thing in (member, getattr(member, "__code__", None)):
+            return None if name.startswith("_") else "%s.%s" % (place, name)
+    return None
 
 
 def kind_made_of(client, frame):

@@ -59,6 +59,12 @@ class Client(Record):
         # Advice.
         ("keep", nothing, "what has it load once, and risks nothing: (line, sentence)"),
         ("makers", str, "its functions that make what is to be kept"),
+        (
+            "settings",
+            nothing,
+            "those that load, and that a program calls for connections of its "
+            "own: (names, what their result is called, when it is made, sentence)",
+        ),
         ("connects_later", bool, "what they make loads at another line, when it connects"),
         ("entered", bool, "what they make is a client within `async with` alone"),
         ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
@@ -80,6 +86,12 @@ class Client(Record):
         ("constructor", nothing, "what a program makes of it, and keeps"),
         ("connects", bool, "it connects once: what is kept is the context that it takes"),
         ("keyword", nothing, "by which that takes a context or a client; None: it takes neither"),
+        (
+            "takes",
+            nothing,
+            "by which its functions take a context, if that word does not tell; "
+            "with a value, if that is no context",
+        ),
         # What is tried and applied; see `trials` and `changes`.
         ("trial", nothing, "(module, function that loads again, function that does not)"),
         ("awaiting_trial", nothing, "the same of its client that awaits"),
@@ -282,11 +294,20 @@ register(Client("tornado", packages="tornado",
     applied={"tornado.simple_httpclient": one_context_of_tornado},
 ))  # fmt: skip
 register(Client("twisted",
+    settings=("optionsForClientTLS CertificateOptions", "options", "once for each host",
+        "It loads for each of these that is used: one that is kept serves all connections to its "
+        "host."),
     keep=("pool = HTTPConnectionPool(reactor)  # once; then Agent(reactor, pool=pool), or of treq "
         "get(url, pool=pool)",
         "A pool that is kept, and given to each Agent, keeps its connections. Without one, each "
         "request connects and loads anew, also those of one Agent (or of treq with "
         "persistent=False)."),
+))  # fmt: skip
+register(Client("xmlrpc", packages="xmlrpc",
+    keep=("proxy = xmlrpc.client.ServerProxy(url)",
+        "One ServerProxy that is kept keeps its connection. (It takes a context as context=.)"),
+    makers="ServerProxy", connects_later=True,
+    applied={"ssl": one_context_of_ssl},
 ))  # fmt: skip
 register(Client("http.client", packages="http httplib",
     keep=("HTTPSConnection(host, context=context)",
@@ -313,6 +334,8 @@ register(Client("redis", constructor="redis.Redis"))
 register(Client("svix", constructor="svix.api.Svix"))
 register(Client("websockets", constructor="websockets.sync.client.connect", keyword="ssl",
     connects=True))  # fmt: skip
+register(Client("paho", takes="tls"))
+register(Client("websocket", takes='sslopt={"context": context}'))
 register(Client("aiomqtt", constructor="aiomqtt.Client", keyword="tls_context"))
 
 # What brings TLS of its own; a module is called as its package, unless one is named.

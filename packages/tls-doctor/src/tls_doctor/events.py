@@ -33,8 +33,9 @@ EVENTS = {
     # Contexts and loads.
     "context": ("c who default", "a context was made; default: create_default_context, called by "
         "the program's own code, made it"),
-    "load": ("c who ms kib alive loop waiting trust by t since", "certificates were loaded; kib: "
-        "the memory before and after; alive: contexts with these certificates; trust: which"),
+    "load": ("c who ms kib alive loop waiting trust by t since thread", "certificates were "
+        "loaded; kib: the memory before and after; alive: contexts with these certificates; "
+        "trust: which"),
     "identity": ("c identity alive", "a context was given a client certificate; identity: its "
         "digest; alive: contexts with the same certificates that show it, too"),
     "truststore": ("where", "truststore was injected"),
@@ -48,7 +49,7 @@ EVENTS = {
     "unreached": ("why port", "no host was found, or it refused, or was given up; until the first "
         "`reached` of this port"),
     "reached": ("port", "a host was reached; noted once for each port in a process"),
-    "rejected": ("h why", "it ended with an error in the place of a first answer"),
+    "rejected": ("h why", "it ended, or with an error, in the place of a first answer"),
     "exchange": ("h n", "how many more times something was sent and answered (none of HTTP/2)"),
     "request": ("c", "a request, if http.client tells"),
     "closing": ("c h who by", "a reply ends its connection (Connection: close)"),

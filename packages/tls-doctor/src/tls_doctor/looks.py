@@ -4,8 +4,10 @@ from __future__ import division, print_function
 
 import os
 import re
+import time
 
 from .advice import BEFORE_TO_THREAD, IN_A_THREAD, advise, keep_one, line_in_a_thread
+from .basis import clock
 from .blocking import LOOP_FRAMES, PATCHES
 from .clients import PACKAGES, client_named
 from .left_behind import is_package
@@ -223,27 +225,15 @@ def answered_of(pid):
     return set(
         number
         for number, is_accepted in connections.items()
-        if not is_accepted and counted.get(number, 1)
+        if not is_accepted and counted.get(number, (1,))[0]
     )
 
 
 def established(pid):
     """Return {a TCP connection of a process: whether it accepted it}; None if nobody tells."""
     try:
-        folder, numbers = "/proc/%d/fd" % pid, set()
-        for name in os.listdir(folder):
-            try:
-                match = re.match(r"socket:\[(\d+)\]$", os.readlink(os.path.join(folder, name)))
-            except OSError:  # it was closed meanwhile
-                continue
-            numbers |= set([match.group(1)] if match else [])
-        rows = []
-        for table in ("tcp", "tcp6"):
-            path = "/proc/%d/net/%s" % (pid, table)
-            if os.path.exists(path):
-                with open(path) as file:
-                    rows += [line.split() for line in file.readlines()[1:]]
-        listening = set(row[1].rpartition(":")[2] for row in rows if row[3] == "0A")
+        numbers, rows = sockets_of(pid), table_of(pid)
+        listening = listening_in(rows)
         return dict(
             (row[9], row[1].rpartition(":")[2] in listening)
             for row in rows
@@ -251,6 +241,34 @@ def established(pid):
         )
     except (EnvironmentError, AttributeError, IndexError):
         return None
+
+
+def sockets_of(pid):
+    """Return the numbers of a process' sockets, as text."""
+    folder, numbers = "/proc/%d/fd" % pid, set()
+    for name in os.listdir(folder):
+        try:
+            match = re.match(r"socket:\[(\d+)\]$", os.readlink(os.path.join(folder, name)))
+        except OSError:  # it was closed meanwhile
+            continue
+        numbers |= set([match.group(1)] if match else [])
+    return numbers
+
+
+def table_of(pid):
+    """Return the rows of the TCP connections in the network of a process."""
+    rows = []
+    for table in ("tcp", "tcp6"):
+        path = "/proc/%d/net/%s" % (pid, table)
+        if os.path.exists(path):
+            with open(path) as file:
+                rows += [line.split() for line in file.readlines()[1:]]
+    return rows
+
+
+def listening_in(rows):
+    """Return the ports, as they are written there, at which rows of connections listen."""
+    return set(row[1].rpartition(":")[2] for row in rows if row[3] == "0A")
 
 
 def is_beside(pid):
@@ -262,12 +280,73 @@ def is_beside(pid):
 
 
 #: Linux's sock_diag: the header of a question and of an answer, and where in an answer stand the
-#: number of the connection, its further parts, and in that of TCP the bytes that came.
-_HEADER, _NUMBER_AT, _PARTS_AT, _BYTES_AT = "=IHHII", 84, 88, 128
+#: port here, the number of the connection, its further parts, and in that of TCP the bytes that
+#: have arrived at the other end, and those that came.
+_HEADER, _PORT_AT, _NUMBER_AT, _PARTS_AT, _BYTES_AT = "=IHHII", 20, 84, 88, 120
+#: A server's part of a handshake has its certificate, and is longer than the answer of a proxy.
+HANDSHAKE_FROM_BYTES = 500
+#: From one look at the connections to the next, at least; and how much of the time they may take.
+CONNECTIONS_EACH_S, CONNECTIONS_SHARE = 0.002, 0.2
+
+
+class Connections(object):
+    """Looks at the connections of a process beside the looks at its stacks, and more often.
+
+    One that comes through may live for some milliseconds. `through` are those that a server has
+    sent more over when it had its client's answer to the certificate: a client that trusts it
+    goes on, and one that does not closes the connection.
+    """
+
+    def __init__(self, pid):
+        self.pid, self.through, self.active = pid, set(), True
+        # By its number: whether the process itself has made it, and the bytes of its handshake.
+        self.own, self.first = dict.fromkeys(received(), False), {}
+        try:
+            self.listening = listening_in(table_of(pid))
+        except (EnvironmentError, IndexError):
+            self.listening = set()
+
+    def start(self):
+        """Look in a thread of its own, until `active` is false."""
+        import threading
+
+        if is_beside(self.pid):
+            thread = threading.Thread(target=self.run)
+            thread.daemon = True
+            thread.start()
+        return self
+
+    def run(self):
+        """Look again and again."""
+        while self.active:
+            started = clock()
+            self.look()
+            time.sleep(max(CONNECTIONS_EACH_S, (clock() - started) / CONNECTIONS_SHARE))
+
+    def look(self):
+        """Look once."""
+        counted = received()
+        unknown = set(counted) - set(self.own)
+        try:
+            sockets = sockets_of(self.pid) if unknown else ()
+        except EnvironmentError:  # it has ended
+            sockets = ()
+        for number in unknown:
+            self.own[number] = number in sockets and counted[number][2] not in self.listening
+        for number in set(self.own) - set(counted):
+            del self.own[number]
+            self.first.pop(number, None)
+        for number, (came, arrived, _) in counted.items():
+            if self.own[number] and came >= HANDSHAKE_FROM_BYTES:
+                first = self.first.setdefault(number, (came, arrived))
+                if came > first[0] and arrived > first[1]:
+                    self.through.add(number)
 
 
 def received():
-    """Return {a TCP connection that is established: how many bytes have come}, of this network.
+    """Return {a TCP connection that is established: what is known of it}, of this network.
+
+    That is (bytes that came, bytes that have arrived at the other end, the port here).
 
     {} if this system does not tell.
     """
@@ -301,13 +380,15 @@ def received():
 
 
 def received_by(answer):
-    """Return {a connection: how many bytes have come}, of an answer of sock_diag's."""
+    """Return {a connection: what is known of it}, of an answer of sock_diag's."""
     import struct
 
     (number,), at = struct.unpack_from("=I", answer, _NUMBER_AT), _PARTS_AT
     while at + 4 <= len(answer):
         length, kind = struct.unpack_from("=HH", answer, at)
-        if kind == 2 and length >= 4 + _BYTES_AT + 8:
-            return {str(number): struct.unpack_from("=Q", answer, at + 4 + _BYTES_AT)[0]}
+        if kind == 2 and length >= 4 + _BYTES_AT + 16:
+            arrived, came = struct.unpack_from("=QQ", answer, at + 4 + _BYTES_AT)
+            port = "%04X" % struct.unpack_from("!H", answer, _PORT_AT)
+            return {str(number): (came, arrived, port)}
         at += max(4, (length + 3) & ~3)
     return {}

@@ -52,6 +52,26 @@ def call_at(place, names):
     return None
 
 
+def with_argument(call, keyword, value, without=()):
+    """Return the text of a call with an argument, in the place of those of some other keywords."""
+    start, arguments, depth, quote = call.index("(") + 1, [""], 0, None
+    for letter in call[start:-1]:
+        if quote:
+            quote = None if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        depth += 0 if quote else (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0 and not quote:
+            arguments.append("")
+        else:
+            arguments[-1] += letter
+    left_out = (keyword,) + tuple(without)
+    kept = [argument.strip() for argument in arguments]
+    kept = [argument for argument in kept if argument.partition("=")[0].strip() not in left_out]
+    kept = [argument for argument in kept if argument]
+    return "%s%s)" % (call[:start], ", ".join(kept + ["%s=%s" % (keyword, value)]))
+
+
 def call_of_library(place, library, maker=None, only=False):
     """Return the text of the call by which a program makes its client of a library.
 

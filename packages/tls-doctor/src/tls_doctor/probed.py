@@ -148,23 +148,39 @@ def probe_asyncio(probes, module):
 
 
 def probe_executor(probes, module):
-    """Remember the line of the program that has a thread of an executor do something."""
+    """Remember who has a thread of an executor do something."""
     original, kind = module._WorkItem.__init__, module._WorkItem
 
     def begin(item, *args, **kwargs):
         original(item, *args, **kwargs)
         try:
-            probes.stack.tasks[item] = probes.stack.line_of(sys._getframe(1))
+            probes.stack.works[item] = probes.callers(sys._getframe(1))
         except Exception:  # an item of another kind
             pass
 
     probes.replace(kind, "__init__", named(begin, original))
 
 
+def probe_sslproto(probes, module):
+    """Note which connections of asyncio's are lost."""
+    probes.loses(module.SSLProtocol, "connection_lost")
+
+
+def probe_anyios_tls(probes, module):
+    """Note which connections of anyio's are lost."""
+    probes.loses(module.TLSStream, "_call_sslobject_method")
+
+
+def probe_trios_tls(probes, module):
+    """Note which connections of trio's are lost."""
+    probes.loses(module.SSLStream, "_retry")
+
+
 def probe_uvloop(probes, module):
-    """Watch the loops of uvloop, and note whom they reach."""
+    """Watch the loops of uvloop, note whom they reach, and which of their connections are lost."""
     probes.reaches(module.Loop, "getaddrinfo", 2)
     probes.reaches(module.Loop, "create_connection", 3)
+    probes.loses_later(module.Loop)
     probes.reaches(module.Loop, "sock_connect", 2)
     probes.runs(module.Loop)
     probes.makes_tasks(module.Loop)
@@ -358,6 +374,8 @@ PROBED = {
     "concurrent.futures.thread": probe_executor,
     "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "twisted.internet.base": probe_twisted,
+    "asyncio.sslproto": probe_sslproto, "anyio.streams.tls": probe_anyios_tls,
+    "trio._ssl": probe_trios_tls,
     "trio._socket": probe_trios_sockets, "twisted.internet.tcp": probe_twisteds_sockets,
     "aiohttp.client_exceptions": probe_proxy_errors, "httpcore._exceptions": probe_proxy_errors,
     "httpcore2._exceptions": probe_proxy_errors, "websockets.exceptions": probe_proxy_errors,

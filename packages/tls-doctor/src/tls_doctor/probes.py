@@ -52,7 +52,8 @@ UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK, errno.EISCONN
 BLOCKS_FROM_S = 0.02
 #: A context that says how it is set takes no time, unless it waits.
 ASKED_FROM_S = 0.002
-#: What an attempt to connect ends with that its client does not wait for any longer.
+#: What a connection ends with that is closed, and an attempt that its client gives up.
+NO_ANSWER = "the server ended the connection without an answer"
 GIVEN_UP = "given up before it was connected"
 
 
@@ -214,6 +215,7 @@ class Probes(object):
                 probes.busy.discard(thread)
                 if ok:
                     spent = {"ms": round(ms, 3), "kib": kib, "since": began, "t": t}
+                    spent["thread"] = thread[1]
                     probes.loaded(context, name, args, kwargs, spent, sys._getframe(1))
 
         return named(load, function)
@@ -386,10 +388,10 @@ class Probes(object):
         """
         for name in sending:
             self.replace(kind, name, self.talking(getattr(kind, name), self.sent))
-        self.replace(kind, "read", self.talking(kind.read, self.answered))
+        self.replace(kind, "read", self.talking(kind.read, self.answered, self.closed))
 
-    def talking(self, function, note):
-        """Return a function that sends or reads, and notes that it did."""
+    def talking(self, function, note, note_end=None):
+        """Return a function that sends or reads, and notes that it did, or that all is over."""
         probes = self
 
         def talk(connection, *args, **kwargs):
@@ -398,10 +400,11 @@ class Probes(object):
             except Exception as error:
                 probes.rejected(connection, error)
                 raise
-            number = probes.number_if_any(connection) if result and probes.active else None
+            hear = note if result else note_end
+            number = probes.number_if_any(connection) if hear and probes.active else None
             if number is not None:
                 try:
-                    note(number, connection)
+                    hear(number, connection)
                 except Exception:  # one that another thread has closed
                     pass
             return result
@@ -416,7 +419,7 @@ class Probes(object):
         """
         number = self.number_if_any(connection) if self.active else None
         kinds = [kind.__name__ for kind in type(error).__mro__]
-        ends = set(["SSLError", "ConnectionError"]) & set(kinds)
+        ends = set(["SSLError", "ConnectionError", "BrokenResourceError"]) & set(kinds)
         waits = kinds[0].startswith("SSLWant") or "timeout" in kinds or "TimeoutError" in kinds
         if ends and not waits and number is not None and number not in self.accepted:
             self.accepted.add(number)  # it says so once
@@ -441,6 +444,12 @@ class Probes(object):
         if self.talks.get(number, {}).get("number"):
             self.talks[number]["answered"] = True
 
+    def closed(self, number, _connection):
+        """Note that a connection was ended that something was sent over, and nothing answered."""
+        if self.talks.get(number, {}).get("number") and number not in self.accepted:
+            self.accepted.add(number)
+            self.note("rejected", h=number, why=NO_ANSWER)
+
     def connects(self, kind):
         """Note when the sockets of a class were connected: from then on they want a handshake."""
         function, probes = kind.connect, self
@@ -453,6 +462,45 @@ class Probes(object):
 
         self.replace(kind, "connect", named(connect, function))
         self.reaches(kind, "connect")
+
+    def loses(self, kind, name):
+        """Note that a connection was lost, by a method of what a loop has around its TLS.
+
+        There the error never comes to a read: `connection_lost` is given it, or what waits for more
+        ends with it.
+        """
+        function, probes = getattr(kind, name), self
+
+        def lose(around, *args, **kwargs):
+            connection = getattr(around, "_sslobj", None) or getattr(around, "_ssl_object", None)
+            if name == "connection_lost":
+                probes.lost(connection, args[0])
+            result = function(around, *args, **kwargs)
+            if hasattr(result, "send") and hasattr(result, "throw"):
+                return Reading(result, probes, connection)
+            return result
+
+        self.replace(kind, name, named(lose, function))
+
+    def loses_later(self, kind):
+        """Note which connections of uvloop's loops are lost, whose own protocols are fixed."""
+        function, probes = kind.create_connection, self
+
+        def create_connection(*args, **kwargs):
+            return Connecting(function(*args, **kwargs), probes)
+
+        self.replace(kind, "create_connection", named(create_connection, function))
+
+    def lost(self, connection, error):
+        """Note that a connection of a loop's was lost, if it was by an error.
+
+        The error itself, or the one that it was made of.
+        """
+        cause = getattr(error, "__cause__", None)
+        while cause is not None:
+            error, cause = cause, getattr(cause, "__cause__", None)
+        if error is not None and connection is not None:
+            self.rejected(connection, error)
 
     def reaches(self, owner, name, place=1):
         """Note what a function ends with that looks for a host or connects to it.
@@ -730,11 +778,11 @@ class Probes(object):
             self.note("unprobed", module=name, why=readable(error))
 
 
-class Attempt(object):
-    """Awaits a coroutine that looks for a host or connects to it, and notes what it ends with."""
+class Awaited(object):
+    """Awaits a coroutine, and has `ended` and `failed` hear what it ends with."""
 
-    def __init__(self, coroutine, probes, port, connects):
-        self.coroutine, self.probes, self.port, self.connects = coroutine, probes, port, connects
+    def __init__(self, coroutine, probes):
+        self.coroutine, self.probes = coroutine, probes
 
     def __await__(self):
         return self
@@ -760,13 +808,65 @@ class Attempt(object):
         """Return what a function of the coroutine's does."""
         try:
             return function(*args)
-        except StopIteration:
-            if self.connects:
-                self.probes.reached(self.port)
+        except StopIteration as end:
+            self.ended(end.value)
             raise
         except BaseException as error:  # also one that was cancelled, as its time was over
-            self.probes.unreached(error, self.port)
+            self.failed(error)
             raise
+
+    def ended(self, value):
+        """Hear what came of it."""
+
+    def failed(self, error):
+        """Hear which error it ended with."""
+
+
+class Attempt(Awaited):
+    """Awaits a coroutine that looks for a host or connects to it, and notes what it ends with."""
+
+    def __init__(self, coroutine, probes, port, connects):
+        Awaited.__init__(self, coroutine, probes)
+        self.port, self.connects = port, connects
+
+    def ended(self, _value):
+        """Note that the port was reached."""
+        if self.connects:
+            self.probes.reached(self.port)
+
+    def failed(self, error):
+        """Note that it was not."""
+        self.probes.unreached(error, self.port)
+
+
+class Reading(Awaited):
+    """Awaits a coroutine that reads over a connection, and notes that it was lost."""
+
+    def __init__(self, coroutine, probes, connection):
+        Awaited.__init__(self, coroutine, probes)
+        self.connection = connection
+
+    def failed(self, error):
+        """Note that the connection was lost."""
+        self.probes.lost(self.connection, error)
+
+
+class Connecting(Awaited):
+    """Awaits a coroutine of uvloop's that connects, and watches its connection."""
+
+    def ended(self, value):
+        """Note later that the connection was lost."""
+        transport, protocol = value
+        connection = transport.get_extra_info("ssl_object")
+        if connection is None or not hasattr(protocol, "__dict__"):
+            return
+        probes, lose = self.probes, protocol.connection_lost
+
+        def connection_lost(error):
+            probes.lost(connection, error)
+            return lose(error)
+
+        protocol.connection_lost = named(connection_lost, lose)
 
 
 class Counting(object):

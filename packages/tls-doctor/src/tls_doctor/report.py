@@ -254,6 +254,8 @@ def asyncio_lines(counts):
     """Yield what kept a loop of asyncio or trio waiting."""
     blocked = counts["blocked"]
     loop, connections = blocked["by"], several(counts["under_loop"], "connection")
+    if not blocked["times"] and len(counts["heartbeats"]) == 1:
+        loop = counts["heartbeats"][0]
     yield wrapped("%s: %s made under a running loop" % (loop, connections))
     if blocked["times"]:
         text = loop + ": its loop was blocked %s by a client that does not await, for %.2f s, and "
@@ -342,7 +344,12 @@ def trouble_of_connections(report):
 def sentence_of_counts(counts):
     """Return the counts of a run, in words."""
     numbers = several(counts["loads"], "load"), several(counts["connections"], "connection")
-    text = "%s for %s; %d needed. " % (numbers + (min(counts["needed"], counts["connections"]),))
+    raced = counts.get("raced", 0)
+    needed = min(counts["needed"] - raced, counts["connections"])
+    text = "%s for %s; %d needed. " % (numbers + (needed,))
+    if raced:
+        text += "(%d more: threads wanted one context at once, and each loaded it. " % raced
+        text += "That happens once, unless a lock is held while it is made.) "
     if counts["loads"] > counts["needed"]:
         text += "The others cost %.0f ms of CPU, %.1f %% of the program's %.0f ms. " % (
             counts["spare_ms"], counts["share"], counts["cpu_ms"])  # fmt: skip

@@ -73,6 +73,8 @@ class Load(Record):
         ("is_spare", bool, "it was not needed"),
         ("ms", int, "milliseconds of CPU"),
         ("loop", bool, "it was in the thread of a running loop"),
+        ("span", nothing, "(when it began, when it ended)"),
+        ("thread", nothing, "the thread that made it"),
     )
     __slots__ = Record.names_of(FIELDS)
 
@@ -84,10 +86,12 @@ class ClientRow(Record):
         ("client", nothing, "its name; None: the program's own code"),
         ("through", nothing, "the library that called it"),
         ("kind", nothing, "the class of another's, made of its own, that it is an object of"),
+        ("call", nothing, "the library's function that made all loads, as `function_called` tells"),
         ("contexts", int, "contexts that it made"),
         ("default", int, "of these, made by create_default_context for the program's own code"),
         ("loads", int, "loads of certificates"),
-        ("needed", int, "one load for each process and set of certificates"),
+        ("needed", int, "one load for each process and set of certificates, and `raced`"),
+        ("raced", int, "by threads that wanted one context and did not wait for the first load"),
         ("load_ms", int, "milliseconds of CPU of all loads"),
         ("spare_ms", int, "of those that were not needed"),
         ("spare_on_loop", int, "of those that were not needed, under a running loop"),
@@ -137,8 +141,10 @@ class Counts(Record):
         (
             "needed",
             int,
-            "one load for each client, process, set of certificates and client certificate",
+            "one load for each client, process, set of certificates and client certificate; "
+            "and `raced`",
         ),
+        ("raced", int, "loads of threads that wanted one context and did not wait for the first"),
         ("load_ms", int, "milliseconds of CPU of all loads"),
         ("spare_ms", int, "of those that were not needed"),
         ("share", int, "of these in the CPU, in percent"),
@@ -202,7 +208,8 @@ class Tally(object):
         self.programs, self.under_way, self.open = set(), {}, {}
         self.memory_spans, self.streaks = {}, {}
         self.known_loads = set()  # (process, client, certificates, client certificate)
-        self.identities, self.loads = {}, {}  # by (process, context): client certificate, `Load`s
+        # By (process, context): client certificate, `Load`s, threads that connected with it.
+        self.identities, self.loads, self.users = {}, {}, {}
         # By (process, connection).
         self.waits, self.begun, self.row_of_connection = {}, {}, {}
         self.shaking = {}  # (process, row): its handshakes under way
@@ -286,10 +293,13 @@ class Tally(object):
             self.count_loop_load(event, is_spare)
             row.spare_on_loop += is_spare
         self.known_loads.add(key)
-        load = Load(row=row, key=key, is_spare=is_spare, ms=event["ms"], loop=event["loop"])
+        load = Load(row=row, key=key, is_spare=is_spare, ms=event["ms"], loop=event["loop"],
+                    span=(event["since"], event["t"]), thread=event["thread"])  # fmt: skip
         self.loads.setdefault(context, []).append(load)
         row.awaits += bool(event["who"].get("awaits"))
         row.kind = event["who"].get("kind") or row.kind
+        call = event["who"].get("call")
+        row.call = call if call == row.call or row.loads == 1 else None
         note_place(row.at, event["who"]["at"])
         note_place(row.trusts, event["trust"])
         note_place(row.by, event["by"])
@@ -364,6 +374,7 @@ class Tally(object):
         key = self.connector[connection] = pid, event["who"]["client"]
         self.most_open[key] = max(self.most_open.get(key, 0), event["open"])
         row.threads.add(event["thread"])
+        self.users.setdefault(context, set()).add(event["thread"])
         of_row = self.shaking.setdefault((pid, id(row)), set())
         of_row.add(connection)
         row.peak = max(row.peak, len(of_row))
@@ -555,6 +566,7 @@ class Tally(object):
                 total.failures += self.unreached[port]
             unended = len(self.begun) + self.unended
             total.failures += [[UNENDED, unended]] if unended else []
+        self.forgive_races()
         pids = [pid for pid, _ in self.makers]
         total.processes = len(set(pids) | set(self.under_way) | self.programs)
         total.cpu_ms = sum(self.cpu_ms[pid] - self.started_ms.get(pid, 0) for pid in self.cpu_ms)
@@ -577,6 +589,30 @@ class Tally(object):
                 total.on_loop.spare -= row.spare_on_loop  # each of its connections has to load
         self.count_shares()
         return total.as_dict()
+
+    def forgive_races(self):
+        """Count loads as needed whose threads wanted one context, and did not wait for the first.
+
+        That happens once: each of them loads once, while another does, and what one of them has
+        loaded is used by several.
+        """
+        groups = {}
+        for context, loads in self.loads.items():
+            for load in loads:
+                groups.setdefault(load.key, []).append((load.span, context, load))
+        for group in groups.values():
+            group.sort(key=lambda item: item[0])
+            shared = any(len(self.users.get(context, ())) > 1 for _, context, _ in group)
+            if not shared or not is_race([load for _, _, load in group]):
+                continue
+            for load in [load for _, _, load in group if load.is_spare]:
+                for tally in (load.row, self.total):
+                    tally.raced += 1
+                    tally.needed += 1
+                    tally.spare_ms -= load.ms
+                if load.loop:
+                    self.total.on_loop.spare -= 1
+                    load.row.spare_on_loop -= 1
 
     def count_shares(self):
         """Count what the loads that were not needed took of the CPU."""
@@ -619,6 +655,17 @@ class Tally(object):
             if client_named(client).reuses and len(short) >= ANEW_FROM and one_by_one:
                 hosts.append({"client": client, "host": host, "connections": len(short)})
         return sorted(hosts, key=lambda row: (-row["connections"], row["host"]))
+
+
+def is_race(loads):
+    """Return whether loads, in the order of their begin, are of a thread each that overlap."""
+    threads = set(load.thread for load in loads)
+    end = loads[0].span[1]
+    for load in loads:
+        if load.span[0] > end:
+            return False
+        end = max(end, load.span[1])
+    return len(threads) == len(loads)
 
 
 def context_of(event):

@@ -245,6 +245,7 @@ def verdict_on_contexts(counts):
         # Others could have one for all.
         of_connections = row["requests"] and (row["kept"] or is_shared(row, counts))
         of_connections = of_connections or (row["kept"] and has_to_load(row))
-        if row["alive"] >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
+        alive = row["alive"] - row.get("raced", 0)
+        if alive >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
     return FEW if counts["loads"] else DOES_NOT_APPLY
