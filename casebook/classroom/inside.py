@@ -48,7 +48,7 @@ class Teller:
 def watch(  # noqa: C901 (closures: a submission could replace functions of the module)
     send, forbidden, folder, bundle, end=os._exit, real=os.path.realpath
 ):
-    """From now on, end a submission that does what it may not, and tell the grader why.
+    """End a submission, from now on, that does what it may not, and tell the grader why.
 
     Cannot be taken back: Python keeps its audit hooks.
     """

@@ -91,8 +91,8 @@ def with_machine_name(text: str) -> str:
 def of_captions(text: str, is_published: bool = False) -> str:
     """Return where and when what a page shows was measured, once for all of its captions.
 
-    text: as the captions were written. is_published: whether others read the page, to whom it says
-    how to measure theirs; whoever built it reads "this machine".
+    text: as the captions were written. is_published: whether others read the page, who
+    are told how to measure theirs; without it, the page says "this machine".
     """
     days: dict[tuple[str, str], list[str]] = {}
     for match in _CAPTION.finditer(text):

@@ -155,7 +155,7 @@ ANY = cluster.Keys(Path("ca"), Path("cert"), Path("key"))
 @pytest.mark.parametrize(
     "address, with_keys, why",
     [
-        ("tcp://192.0.2.1:8786", None, "whoever reaches a scheduler can run code"),
+        ("tcp://192.0.2.1:8786", None, "anyone who reaches a scheduler can run code"),
         ("tcp://0.0.0.0:8786", None, "loopback"),
         ("tcp://localhost.example.org:8786", None, "loopback"),
         ("tls://192.0.2.1:8786", None, "belong together"),

@@ -18,7 +18,7 @@ from casebook.mistakes import check_range, for_readers
 from casebook.stacks import commands, digests, environments
 from casebook.stacks.environments import Environment
 
-#: Rounds are taken until so many processes have died, or until there were MOST of them. If three
+#: Rounds are taken until DEATHS processes have died, or until there were MOST rounds. If three
 #: stacks ran the same risk, all DEATHS would fall on one given stack in one build of 81.
 DEATHS, MOST = 4, 20
 

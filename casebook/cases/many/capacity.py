@@ -357,11 +357,11 @@ def tasks_per_s(costs: Costs) -> float:
 def schedulers_asked(
     costs: Costs, tasks_per_second: float, sizes: Iterable[str], **bounds: Any
 ) -> Question:
-    """Ask how many schedulers it takes to hand out so many tasks a second, in each round.
+    """Ask how many schedulers a rate of tasks takes, in each round.
 
     Parameters:
         costs: as `fit_costs` returns them; of these, what the engine spends in a second.
-        tasks_per_second: as many as there are to be handed out.
+        tasks_per_second: how many have to be handed out.
         sizes: the two jobs (of jobs.measure) from which a round says what a task costs the engine.
         bounds: of the window: above=, below=, or between=(low, high).
     """

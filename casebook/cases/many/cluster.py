@@ -80,8 +80,8 @@ def checked(address: str, keys: Keys | None) -> None:
         )
     if keys is None and not _is_loopback(parts.hostname):
         raise UsageError(
-            f"{parts.hostname} is not this machine's loopback, and whoever reaches a scheduler can "
-            "run code: use tls://, with --tls-ca, --tls-cert and --tls-key"
+            f"{parts.hostname} is not this machine's loopback, and anyone who reaches a scheduler "
+            "can run code: use tls://, with --tls-ca, --tls-cert and --tls-key"
         )
 
 

@@ -1,9 +1,10 @@
 """Load certificates inside a stack and say what it took: one JSON object in, one out.
 
 In: {"library": "ssl" or "pyopenssl", "nowhere": a path that does not exist, "tasks": [...]}. A
-task: {"way": "file", "default", "none" or "compute", "bundle": its path or null, "holds": so many
-certificates, "loads", "threads", "processes", "watched"}; the loads are shared evenly between the
-threads or processes. Where a context has not all certificates, there is no answer.
+task: {"way": "file", "default", "none" or "compute", "bundle": its path or null, "holds": how
+many certificates it has, "loads", "threads", "processes", "watched"}; the
+loads are shared evenly between the threads or processes. If a context lacks certificates, there is
+no answer.
 To "compute" is to load nothing, and to do a fixed piece of work in Python instead of each load.
 
 Out: {"python", "openssl", "results": [...]}, a result for each task: as counting.Tally has it (of
