@@ -11,11 +11,12 @@ from xml.etree import ElementTree
 #: What a machine may lack, as the tests say it.
 MAY_LACK = (
     r"(h2load|curl|go-httpbin) is not installed",
-    r"(actionlint|bash|git|gzip|timeout|curl|cc|valgrind|go|strace|npm|unshare) is not on the PATH",
+    r"(actionlint|bash|git|gzip|ps|timeout|curl|cc|valgrind) is not on the PATH",
+    r"(go|strace|npm|unshare) is not on the PATH",
     r"no Chromium here",
     r"a stack needs Python (2\.7|3\.7), which is not on the PATH",
     r"no Python (2\.7|3\.7|2\.7 and 3\.7) here|\S+ needs a Python that is not on this machine",
-    r"no Python 3\.(8|9|10|11|13|14) here",
+    r"no Python 3\.(8|9|1[0-4]) here",
     r"no pyenv here|neither micromamba nor conda here",
     r"unshare\(1\) cannot|no control group can be made here|this machine does not let one process",
     r"there can be no line between two network namespaces here",

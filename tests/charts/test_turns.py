@@ -121,7 +121,7 @@ def test_what_only_passes_the_thread_on_is_no_turn_of_the_loop():
 @pytest.fixture(scope="module")
 def picture() -> charts.turns:
     names = {"with poll": "stage-2-injected-today", "with the loop": "stage-4-today"}
-    runs = {said: observe(name, "turns", n=3, delay_s=0.1) for said, name in names.items()}
+    runs = {said: observe(name, "turns", n=3, delay_s=DELAY_S) for said, name in names.items()}
     return charts.turns(runs, name="tried")
 
 
@@ -145,7 +145,7 @@ def test_all_runs_have_one_scale_of_time(picture):
 
 
 def test_waits_during_the_turns_of_others_are_drawn_as_the_loop_can_or_cannot_wake_them(picture):
-    """Of 0.1 s in which a request keeps the thread, the others and the loop have nothing."""
+    """Of the delay in which a request keeps the thread, the others and the loop have nothing."""
 
     def long_ones(run: str) -> list[list[str]]:
         bars = re.compile(r'<i class="tn-(\w+)" style="left:([\d.]+)%;width:([\d.]+)%"')

@@ -99,6 +99,7 @@ def test_what_tar_says_is_one_sentence_and_no_half_archive_is_left(
     assert str(caught.value) == sentence and not (tmp_path / "class.tar.gz").exists()
 
 
+@needs("gzip")
 def test_the_archive_for_laptops_has_this_folder_and_the_pythons_at_their_places(
     tmp_path, monkeypatch
 ):

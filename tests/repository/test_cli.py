@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from here import run
+from here import needs, run
 
 from casebook import cli, places
 from casebook.cases.fetching import server
@@ -100,7 +100,7 @@ def test_what_cannot_be_measured_ends_with_one_clear_line(arguments, status, why
         ("whodunit", "answer", "NOWHERE", "--culprit", "lock"),
         ("whodunit", "run", "NOWHERE", "pages"),
         ("course", "--exercises", "FILE/copy"),
-        ("laptops", "NOWHERE/class.tar.gz"),
+        pytest.param(("laptops", "NOWHERE/class.tar.gz"), marks=needs("gzip")),
         ("machine", "compare", str(next(places.DATA.rglob("*.xz"))), "--page", "NOWHERE/a.html"),
     ],
 )
