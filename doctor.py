@@ -1700,9 +1700,7 @@ register(Client("twisted",
         "persistent=False)."),
 ))  # fmt: skip
 register(Client("xmlrpc", packages="xmlrpc",
-    keep=("proxy = xmlrpc.client.ServerProxy(url)",
-        "One ServerProxy that is kept keeps its connection. (It takes a context as context=.)"),
-    makers="ServerProxy", connects_later=True,
+    constructor="xmlrpc.client.ServerProxy", keyword="context", connects=True,
     applied={"ssl": one_context_of_ssl},
 ))  # fmt: skip
 register(Client("http.client", packages="http httplib",
@@ -3595,8 +3593,9 @@ class CallStack(object):
 def function_called(library, frames):
     """Return what is known of a library's function that a program called; None for a method.
 
-    {"name", "parameters", "keeps" (the class of the library's whose object the function makes and
-    lets go of; None if nobody tells)}. frames: of the library, from the innermost on.
+    {"name", "parameters" ("**": any more), "keeps" (the class of the library's whose object the
+    function makes and lets go of; None if nobody tells)}. frames: of the library, from the
+    innermost on.
     """
     named = [frame for frame in frames if frame.f_code.co_flags & 12 != 12]  # no wrapper
     if not named:
@@ -3604,6 +3603,7 @@ def function_called(library, frames):
     code = named[-1].f_code
     number = code.co_argcount + getattr(code, "co_kwonlyargcount", 0)
     parameters, name = list(code.co_varnames[:number]), code.co_name
+    parameters += ["**"] if code.co_flags & 8 else []
     is_method = parameters[:1] in (["self"], ["cls"]) or "self" in code.co_freevars
     if is_method or not re.match("[a-z]", name):
         return None
@@ -6411,6 +6411,8 @@ def line_of_function(library, row):
     known = [(client_named(library).takes or "").partition("=")[::2]]
     known += [(keyword, "") for keyword in TAKES]
     takes = [(key, value or "context") for key, value in known if key in call["parameters"]]
+    if known[0][0] and "**" in call["parameters"]:
+        takes = [(known[0][0], known[0][1] or "context")]
     clients = [keyword for keyword in (kept, "http_" + kept) if keyword in call["parameters"]]
     or_keep = (
         " (Or keep one %s, if it is to connect once.)" % call["keeps"] if call["keeps"] else ""
