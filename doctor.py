@@ -1700,9 +1700,7 @@ register(Client("twisted",
         "persistent=False)."),
 ))  # fmt: skip
 register(Client("xmlrpc", packages="xmlrpc",
-    keep=("proxy = xmlrpc.client.ServerProxy(url)",
-        "One ServerProxy that is kept keeps its connection. (It takes a context as context=.)"),
-    makers="ServerProxy", connects_later=True,
+    constructor="xmlrpc.client.ServerProxy", keyword="context", connects=True,
     applied={"ssl": one_context_of_ssl},
 ))  # fmt: skip
 register(Client("http.client", packages="http httplib",
@@ -3595,8 +3593,9 @@ class CallStack(object):
 def function_called(library, frames):
     """Return what is known of a library's function that a program called; None for a method.
 
-    {"name", "parameters", "keeps" (the class of the library's whose object the function makes and
-    lets go of; None if nobody tells)}. frames: of the library, from the innermost on.
+    {"name", "parameters" ("**": any more), "keeps" (the class of the library's whose object the
+    function makes and lets go of; None if nobody tells)}. frames: of the library, from the
+    innermost on.
     """
     named = [frame for frame in frames if frame.f_code.co_flags & 12 != 12]  # no wrapper
     if not named:
@@ -3604,6 +3603,7 @@ def function_called(library, frames):
     code = named[-1].f_code
     number = code.co_argcount + getattr(code, "co_kwonlyargcount", 0)
     parameters, name = list(code.co_varnames[:number]), code.co_name
+    parameters += ["**"] if code.co_flags & 8 else []
     is_method = parameters[:1] in (["self"], ["cls"]) or "self" in code.co_freevars
     if is_method or not re.match("[a-z]", name):
         return None
@@ -4761,6 +4761,8 @@ class Probes(object):
         values = dict(ok=ok, why=reason, ms=round(self.under_way.pop(number, None) or 0, 3))
         if ok:
             values.update(protocol_of(connection))
+        else:
+            self.accepted.add(number)  # what follows from that is told with it
         self.note("end", h=number, t=clock(), **values)
         if ok and len(self.numbers) > 10000:
             dead = [key for key, (alive, _) in list(self.numbers.items()) if alive() is None]
@@ -4828,7 +4830,8 @@ class Probes(object):
         kinds = [kind.__name__ for kind in type(error).__mro__]
         ends = set(["SSLError", "ConnectionError", "BrokenResourceError"]) & set(kinds)
         waits = kinds[0].startswith("SSLWant") or "timeout" in kinds or "TimeoutError" in kinds
-        if ends and not waits and number is not None and number not in self.accepted:
+        is_over = number is not None and number not in self.under_way  # the handshake
+        if ends and not waits and is_over and number not in self.accepted:
             self.accepted.add(number)  # it says so once
             self.note("rejected", h=number, why=describe(error))
 
@@ -4879,7 +4882,9 @@ class Probes(object):
         function, probes = getattr(kind, name), self
 
         def lose(around, *args, **kwargs):
-            connection = getattr(around, "_sslobj", None) or getattr(around, "_ssl_object", None)
+            pipe = getattr(around, "_sslpipe", None)  # of asyncio's before Python 3.11
+            connection = getattr(pipe or around, "_sslobj", None)
+            connection = connection or getattr(around, "_ssl_object", None)
             if name == "connection_lost":
                 probes.lost(connection, args[0])
             result = function(around, *args, **kwargs)
@@ -6411,6 +6416,8 @@ def line_of_function(library, row):
     known = [(client_named(library).takes or "").partition("=")[::2]]
     known += [(keyword, "") for keyword in TAKES]
     takes = [(key, value or "context") for key, value in known if key in call["parameters"]]
+    if known[0][0] and "**" in call["parameters"]:
+        takes = [(known[0][0], known[0][1] or "context")]
     clients = [keyword for keyword in (kept, "http_" + kept) if keyword in call["parameters"]]
     or_keep = (
         " (Or keep one %s, if it is to connect once.)" % call["keeps"] if call["keeps"] else ""
@@ -7256,6 +7263,24 @@ def made_of(packages, name):
     return others[-1] if others else None
 
 
+def function_of(library, frame):
+    """Return what is known of a library's function that a frame runs, as `function_called`.
+
+    None for a method, and where its file cannot be read.
+    """
+    import ast
+
+    name = frame["name"].rpartition(".")[2]
+    for node in path_and_tree("%s:1" % frame["filename"])[1].body:
+        if isinstance(node, ast.ClassDef) or getattr(node, "name", None) != name:
+            continue
+        known = node.args.args + getattr(node.args, "kwonlyargs", [])
+        parameters = [getattr(argument, "arg", None) for argument in known]
+        parameters += ["**"] if node.args.kwarg else []
+        return {"name": "%s.%s" % (library, name), "parameters": parameters, "keeps": None}
+    return None
+
+
 class Caller(object):
     """Who is at work in a stack: the program's own line, and the client that it calls there."""
 
@@ -7277,6 +7302,8 @@ class Caller(object):
         if own is not None:
             self.place = "%s:%d" % (short(frames[own]["filename"]), frames[own]["line"])
         self.name = self.client or self.library or "The program"
+        outermost = frames[own - 1] if own and self.library == package else None
+        self.call = outermost and function_of(self.library, outermost)
 
     def row(self, loop):
         """Return what a run's row of a client would say of it, as far as a stack tells."""
@@ -7284,8 +7311,9 @@ class Caller(object):
         at = [[self.path, 1]] if self.path else []
         through = self.library if self.library != self.client else self.client
         return dict(
-            client=self.client, through=through, at=at, loads=1, awaits=int(awaits), trusts=[]
-        )
+            client=self.client, through=through, at=at, loads=1, awaits=int(awaits), trusts=[],
+            call=self.call,
+        )  # fmt: skip
 
 
 def python_of(frames):

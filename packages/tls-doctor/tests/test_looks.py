@@ -314,3 +314,17 @@ def test_a_connection_that_lives_for_milliseconds_is_seen_to_come_through(trusts
                 looked.look()
                 steps.wait()
     assert bool(looked.through) == trusts
+
+
+def test_a_function_of_a_library_is_given_the_context_that_it_takes(tmp_path):
+    program, library = tmp_path / "program.py", tmp_path / "site-packages" / "dialing.py"
+    library.parent.mkdir()
+    program.write_text("import dialing\ndialing.dial(URL)\n")
+    library.write_text("class C:\n    def call(self): pass\ndef dial(url, *, ssl=None): pass\n")
+    of_library, of_program = (str(library), "dial"), (str(program), "<module>")
+    frames = [*stack(LOAD, of_library, line=3), *stack(of_program, line=2)]
+    [advice] = looks.advice_on_sights({"loading": frames}, 40, 31)
+    assert advice["add"].endswith("# once; then dialing.dial(URL, ssl=context)")
+    frames = [*stack(LOAD, (str(library), "call"), line=2), *stack(of_program, line=2)]
+    [advice] = looks.advice_on_sights({"loading": frames}, 40, 31)
+    assert advice["add"].startswith("client = ...  # of dialing")

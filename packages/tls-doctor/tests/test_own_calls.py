@@ -231,7 +231,7 @@ def test_settings_that_a_program_gives_to_each_connection_are_made_once(tmp_path
     ("call", "library", "function", "line"),
     [
         ('websocket.create_connection(URL, sslopt={"ca_certs": CA})', "websocket",
-         {"parameters": ["url", "sslopt"], "keeps": "websocket.WebSocket"},
+         {"parameters": ["url", "**"], "keeps": "websocket.WebSocket"},
          'websocket.create_connection(URL, sslopt={"context": context})'),
         ("publish.single(T, tls={})", "paho", {"parameters": ["topic", "tls"], "keeps": None},
          "publish.single(T, tls=context)"),
@@ -251,10 +251,12 @@ def test_a_function_that_takes_a_context_is_given_one(call, library, function, l
     assert advice.keep_one(row)[0] == advice.line_for_all("context", row, shares=True) == made
 
 
-def test_a_proxy_of_xmlrpc_is_kept(tmp_path):
+def test_a_proxy_of_xmlrpc_is_given_a_context(tmp_path):
+    """Its server may end each connection."""
     path = tmp_path / "program.py"
     path.write_text(
         "from xmlrpc.client import ServerProxy\np = ServerProxy(URL)\np.system.list()\n"
     )
     line, _ = advice.keep_one(row_of("xmlrpc", None, f"{path}:3"))
-    assert line == "proxy = ServerProxy(URL)  # once, before the work begins"
+    context = "context = ssl.create_default_context()  # once; then "
+    assert line == context + "ServerProxy(URL, context=context)"

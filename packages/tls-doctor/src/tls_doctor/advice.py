@@ -748,6 +748,8 @@ def line_of_function(library, row):
     known = [(client_named(library).takes or "").partition("=")[::2]]
     known += [(keyword, "") for keyword in TAKES]
     takes = [(key, value or "context") for key, value in known if key in call["parameters"]]
+    if known[0][0] and "**" in call["parameters"]:
+        takes = [(known[0][0], known[0][1] or "context")]
     clients = [keyword for keyword in (kept, "http_" + kept) if keyword in call["parameters"]]
     or_keep = (
         " (Or keep one %s, if it is to connect once.)" % call["keeps"] if call["keeps"] else ""

@@ -160,8 +160,9 @@ class CallStack(object):
 def function_called(library, frames):
     """Return what is known of a library's function that a program called; None for a method.
 
-    {"name", "parameters", "keeps" (the class of the library's whose object the function makes and
-    lets go of; None if nobody tells)}. frames: of the library, from the innermost on.
+    {"name", "parameters" ("**": any more), "keeps" (the class of the library's whose object the
+    function makes and lets go of; None if nobody tells)}. frames: of the library, from the
+    innermost on.
     """
     named = [frame for frame in frames if frame.f_code.co_flags & 12 != 12]  # no wrapper
     if not named:
@@ -169,6 +170,7 @@ def function_called(library, frames):
     code = named[-1].f_code
     number = code.co_argcount + getattr(code, "co_kwonlyargcount", 0)
     parameters, name = list(code.co_varnames[:number]), code.co_name
+    parameters += ["**"] if code.co_flags & 8 else []
     is_method = parameters[:1] in (["self"], ["cls"]) or "self" in code.co_freevars
     if is_method or not re.match("[a-z]", name):
         return None

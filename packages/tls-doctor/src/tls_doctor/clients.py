@@ -304,9 +304,7 @@ register(Client("twisted",
         "persistent=False)."),
 ))  # fmt: skip
 register(Client("xmlrpc", packages="xmlrpc",
-    keep=("proxy = xmlrpc.client.ServerProxy(url)",
-        "One ServerProxy that is kept keeps its connection. (It takes a context as context=.)"),
-    makers="ServerProxy", connects_later=True,
+    constructor="xmlrpc.client.ServerProxy", keyword="context", connects=True,
     applied={"ssl": one_context_of_ssl},
 ))  # fmt: skip
 register(Client("http.client", packages="http httplib",

@@ -11,6 +11,7 @@ from .basis import clock
 from .blocking import LOOP_FRAMES, PATCHES
 from .clients import PACKAGES, client_named
 from .left_behind import is_package
+from .own_calls import path_and_tree
 from .processes import is_python, running_processes
 from .wording import several, short
 
@@ -81,6 +82,24 @@ def made_of(packages, name):
     return others[-1] if others else None
 
 
+def function_of(library, frame):
+    """Return what is known of a library's function that a frame runs, as `function_called`.
+
+    None for a method, and where its file cannot be read.
+    """
+    import ast
+
+    name = frame["name"].rpartition(".")[2]
+    for node in path_and_tree("%s:1" % frame["filename"])[1].body:
+        if isinstance(node, ast.ClassDef) or getattr(node, "name", None) != name:
+            continue
+        known = node.args.args + getattr(node.args, "kwonlyargs", [])
+        parameters = [getattr(argument, "arg", None) for argument in known]
+        parameters += ["**"] if node.args.kwarg else []
+        return {"name": "%s.%s" % (library, name), "parameters": parameters, "keeps": None}
+    return None
+
+
 class Caller(object):
     """Who is at work in a stack: the program's own line, and the client that it calls there."""
 
@@ -102,6 +121,8 @@ class Caller(object):
         if own is not None:
             self.place = "%s:%d" % (short(frames[own]["filename"]), frames[own]["line"])
         self.name = self.client or self.library or "The program"
+        outermost = frames[own - 1] if own and self.library == package else None
+        self.call = outermost and function_of(self.library, outermost)
 
     def row(self, loop):
         """Return what a run's row of a client would say of it, as far as a stack tells."""
@@ -109,8 +130,9 @@ class Caller(object):
         at = [[self.path, 1]] if self.path else []
         through = self.library if self.library != self.client else self.client
         return dict(
-            client=self.client, through=through, at=at, loads=1, awaits=int(awaits), trusts=[]
-        )
+            client=self.client, through=through, at=at, loads=1, awaits=int(awaits), trusts=[],
+            call=self.call,
+        )  # fmt: skip
 
 
 def python_of(frames):

@@ -354,6 +354,8 @@ class Probes(object):
         values = dict(ok=ok, why=reason, ms=round(self.under_way.pop(number, None) or 0, 3))
         if ok:
             values.update(protocol_of(connection))
+        else:
+            self.accepted.add(number)  # what follows from that is told with it
         self.note("end", h=number, t=clock(), **values)
         if ok and len(self.numbers) > 10000:
             dead = [key for key, (alive, _) in list(self.numbers.items()) if alive() is None]
@@ -421,7 +423,8 @@ class Probes(object):
         kinds = [kind.__name__ for kind in type(error).__mro__]
         ends = set(["SSLError", "ConnectionError", "BrokenResourceError"]) & set(kinds)
         waits = kinds[0].startswith("SSLWant") or "timeout" in kinds or "TimeoutError" in kinds
-        if ends and not waits and number is not None and number not in self.accepted:
+        is_over = number is not None and number not in self.under_way  # the handshake
+        if ends and not waits and is_over and number not in self.accepted:
             self.accepted.add(number)  # it says so once
             self.note("rejected", h=number, why=describe(error))
 
@@ -472,7 +475,9 @@ class Probes(object):
         function, probes = getattr(kind, name), self
 
         def lose(around, *args, **kwargs):
-            connection = getattr(around, "_sslobj", None) or getattr(around, "_ssl_object", None)
+            pipe = getattr(around, "_sslpipe", None)  # of asyncio's before Python 3.11
+            connection = getattr(pipe or around, "_sslobj", None)
+            connection = connection or getattr(around, "_ssl_object", None)
             if name == "connection_lost":
                 probes.lost(connection, args[0])
             result = function(around, *args, **kwargs)
