@@ -59,7 +59,8 @@ def for_readers(function: Callable[P, R]) -> Callable[P, R]: ...
 def for_readers(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function, method or class that chapters call: a mistake is one sentence.
 
-    The sentence says what is wrong with the arguments, or that the cell was stopped.
+    The sentence says what is wrong with the arguments, that a frame among them lacks a column, or
+    that the cell was stopped.
 
     Arguments are compared with the function's annotations: numbers, texts, lists of them, frames
     and other objects. A parameter that takes one or several, or takes several and has no default,
@@ -77,6 +78,10 @@ def for_readers(function: Callable[P, R]) -> Callable[P, R]:
         try:
             check(function, of_call, args[is_method:], kwargs)
             return function(*args, **kwargs)
+        except KeyError as error:
+            if message := _missing_column(error, (*args, *kwargs.values())):
+                raise UsageError(f"{_name(function)} {message}") from error
+            raise
         except KeyboardInterrupt as stop:
             stop._render_traceback_ = lambda: [STOPPED]  # type: ignore[attr-defined]
             raise
@@ -138,6 +143,32 @@ def check(
             _check_value(name, value, known[name], _is_required(parameters, name))
 
 
+def _missing_column(error: KeyError, arguments: Iterable[Any]) -> str:
+    """Say which column a frame among the arguments lacks, if that is what the error is about.
+
+    It is if a frame or a row was asked for it that has the very columns of that argument.
+    """
+    trace, asked = error.__traceback__, []
+    while trace:
+        known = trace.tb_frame.f_locals
+        asked += [_columns(known[name]) for name in ("self", "obj", "row") if name in known]
+        trace = trace.tb_next
+    for columns in map(_columns, arguments):
+        if columns is not None and columns in asked and error.args[0] not in columns:
+            return f"needs a column {error.args[0]}; this has {_few(columns)}"
+    return ""
+
+
+def _columns(value: Any) -> list[Any] | None:
+    """Return the names of a frame's columns, or of a row's; None of anything else."""
+    if isinstance(value, dict):
+        return list(value)
+    pandas = sys.modules.get("pandas")  # which this module does not need
+    if pandas and isinstance(value, pandas.DataFrame):
+        return list(value.columns)
+    return list(value.index) if pandas and isinstance(value, pandas.Series) else None
+
+
 @cache
 def _types_of(function: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
     """Return the types of all parameters by name, and whether it takes any other name as well.
@@ -148,8 +179,10 @@ def _types_of(function: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
     parameters, _ = _without_self(inspect.signature(function))
     for name, parameter in parameters.parameters.items():
         hint = hints.get(name, Any)
-        if parameter.kind is not parameter.VAR_KEYWORD:
-            hints_by_name[name] = Any if parameter.kind is parameter.VAR_POSITIONAL else hint
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            hints_by_name[name] = Iterable[hint]  # type: ignore[valid-type]
+        elif parameter.kind is not parameter.VAR_KEYWORD:
+            hints_by_name[name] = hint
         elif typing.get_origin(hint) is typing.Unpack:
             hints_by_name |= typing.get_type_hints(typing.get_args(hint)[0])
         else:
@@ -186,7 +219,7 @@ def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
         raise UsageError(f"{name} is {_short(value)}; did you mean {' or '.join(near)}?")
     listed = f"choose one of: {', '.join(choices)}"
     if len(listed) > _MOST_LISTED:
-        listed = f"there are {len(choices)}: {', '.join(choices[:_FEW])} and others"
+        listed = f"there are {len(choices)}: {_few(choices)}"
     raise UsageError(f"{name} is {_short(value)}; {listed}")
 
 
@@ -233,6 +266,11 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
+def _few(names: Sequence[Any]) -> str:
+    """Return the first of some names: "a, b and others"."""
+    return ", ".join(map(str, names[:_FEW])) + " and others" * (len(names) > _FEW) or "none"
+
+
 def _parts(hint: Any) -> tuple[Any, ...]:
     """Return the types of a union; any other type alone."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
@@ -258,7 +296,12 @@ def _is_of(value: Any, part: Any) -> bool:
         (inner, *_) = typing.get_args(part) or (Any,)
         return isinstance(value, Iterator) or all(_fits(member, inner) for member in value)
     kind = _OTHERS[origin][0] if origin in _OTHERS else part
-    return isinstance(value, kind) if _is_class(kind) else True
+    if not _is_class(kind):
+        return True
+    inners = typing.get_args(part)[1:] if kind is Mapping else ()
+    return isinstance(value, kind) and all(
+        _fits(member, inner) for inner in inners for member in value.values()
+    )
 
 
 def _is_class(kind: Any) -> bool:
@@ -273,7 +316,9 @@ def _words(hint: Any) -> list[str]:
         if part in _SIMPLE:
             words.append(_SIMPLE[part][1])
         elif (origin := typing.get_origin(part) or part) in _OTHERS:
-            words.append(_OTHERS[origin][1])
+            inner = typing.get_args(part)[1:] if _OTHERS[origin][0] is Mapping else ()
+            of_class = [word for kind in inner if _is_class(kind) for word in _words(kind)]
+            words.append(_OTHERS[origin][1] + "".join(f", each value {word}" for word in of_class))
         elif origin in _SEVERAL:
             inner = typing.get_args(part) or (Any,)
             singular = " or ".join(_words(inner[0])).removeprefix("a ")

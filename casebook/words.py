@@ -7,6 +7,7 @@ from typing import Any
 
 from casebook import stacks
 from casebook.errors import UsageError
+from casebook.mistakes import for_readers
 
 LIVE, REFERENCE, PUBLISHED = "live", "reference", "published"
 
@@ -124,6 +125,7 @@ def split_stack(stack: str) -> tuple[str, str]:
     return stack, "today"
 
 
+@for_readers
 def stack_label(stack: str, client: str = "") -> str:
     """Return a stack in a reader's words: `stage-2-py27` -> "+ pyOpenSSL, Python 2.7".
 
@@ -174,6 +176,7 @@ def python_label(python: str) -> str:
     return python if python == "today" else f"Python {python}"
 
 
+@for_readers
 def client_label(client: str) -> str:
     """Return a client in a reader's words: `bare-h2` -> "bare h2"."""
     return value_label("client", client)
@@ -229,7 +232,8 @@ def delay(value: float) -> str:
     return f"{value:g} s"
 
 
-def join(words: Iterable[str]) -> str:
+@for_readers
+def join(words: Iterable[str] = ()) -> str:
     """Join words in a list: "a", "a and b", "a, b and c"."""
     words = list(words)
     if len(words) < 2:
@@ -248,6 +252,7 @@ def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return groups
 
 
+@for_readers
 def capital(text: str) -> str:
     """Capitalise the first letter of a sentence, unless it is a library's name."""
     if re.match(rf"({'|'.join(map(re.escape, LIBRARIES))})\b", text):
@@ -264,11 +269,13 @@ def times(factor: float) -> str:
 _NUMERALS = "no one two three four five six seven eight nine ten eleven twelve".split()
 
 
+@for_readers
 def numeral(count: int) -> str:
     """Return a count as it stands in a sentence: "eight", "30"."""
     return _NUMERALS[count] if 0 <= count < len(_NUMERALS) else f"{count:,}"
 
 
+@for_readers
 def out_of(count: int, total: int, nouns: str) -> str:
     """Return how many of several, as a person says it: "both Pythons", "six of the seven cures"."""
     if count == total > 1:

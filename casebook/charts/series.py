@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 
@@ -156,11 +157,21 @@ class Series(Part):
         return [point.middle for point in self.points.values()]
 
 
+def require_observation(value: Any) -> Any:
+    """Return an Observation as it is; refuse anything else."""
+    if not (hasattr(value, "frame") and hasattr(value, "stack")):
+        raise UsageError(
+            f"the observation is of type {type(value).__name__}; give what observe() returned"
+        )
+    return value
+
+
 def require_columns(frame: pd.DataFrame, *names: str) -> None:
     """Refuse a frame without some columns, or without rows."""
     missing = [name for name in names if name not in frame]
     if missing:
-        raise UsageError(f"the chart needs a column {' and '.join(missing)} in the frame")
+        nouns = "a column" if len(missing) == 1 else "columns"
+        raise UsageError(f"the chart needs {nouns} {words.join(missing)} in the frame")
     if frame.empty:
         raise UsageError("the chart got no runs; measure some, or look at the filter before it")
 

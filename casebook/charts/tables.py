@@ -257,7 +257,14 @@ def _format_value(value: Any, column: pd.Series, spec: str | Callable | None) ->
     if value is None or (isinstance(value, float) and math.isnan(value)) or value is pd.NA:
         return "–"
     if spec is not None:
-        return format(value, spec)
+        try:
+            return format(value, spec)
+        except (ValueError, TypeError):
+            kind = type(value).__name__
+            raise UsageError(
+                f"the format of {column.name} is {spec!r}, which no {kind} has; such as '.2f' for "
+                "a number"
+            ) from None
     if column.name == "stack":
         return words.stack_label(value)
     if column.name == "source":

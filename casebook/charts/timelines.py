@@ -22,8 +22,9 @@ from casebook.charts import figure as page
 from casebook.charts.captions import Caption
 from casebook.charts.figure import Chart, key_mark, level_axis, place, write
 from casebook.charts.origins import origin_of
-from casebook.charts.series import require_columns
+from casebook.charts.series import require_columns, require_observation
 from casebook.colours import ROLES, sentinel
+from casebook.errors import UsageError
 from casebook.mistakes import for_readers
 
 #: A heartbeat this much later than the one before means that the event loop was blocked. It is less
@@ -72,8 +73,11 @@ def timeline(
     if not isinstance(observations, Mapping):
         several = observations if isinstance(observations, list | tuple) else [observations]
         observations = {
-            words.stack_label(observation.stack): observation for observation in several
+            words.stack_label(require_observation(observation).stack): observation
+            for observation in several
         }
+    if not observations:
+        raise UsageError("observations is empty: give one at least")
     timelines = [_Timeline(label, observation) for label, observation in observations.items()]
     end_s = max(timeline.end_s for timeline in timelines)
     has_beats = any(timeline.beats for timeline in timelines)
@@ -112,7 +116,7 @@ class _Timeline:
     """A timeline: its label, the parts of its requests, its heartbeats and its end, in seconds."""
 
     def __init__(self, label: str, observation: Any) -> None:
-        require_columns(observation.frame, "page", "event", "start_s", "end_s")
+        require_columns(require_observation(observation).frame, "page", "event", "start_s", "end_s")
         self.label, self.frame, self.beats = (
             label,
             observation.frame,

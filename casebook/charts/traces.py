@@ -10,7 +10,7 @@ from casebook.charts.captions import Caption
 from casebook.charts.figure import slug
 from casebook.charts.listings import Listing
 from casebook.charts.origins import origin, origin_of
-from casebook.charts.series import require_columns
+from casebook.charts.series import require_columns, require_observation
 from casebook.charts.tables import Table, code, plain, table
 from casebook.colours import style
 from casebook.errors import UsageError
@@ -215,7 +215,7 @@ def _row_of(quotation: Listing, part: pd.DataFrame, blocking_row: int) -> int:
 def _unpack(observation) -> tuple[pd.DataFrame, str, str]:
     """Return the frame of an observation, the label of its stack, and where it came from."""
     if not isinstance(observation, pd.DataFrame):
-        label = words.stack_label(observation.stack)
+        label = words.stack_label(require_observation(observation).stack)
         return observation.frame, label, origin_of(observation)
     return observation, "this run", origin(observation) if "source" in observation else ""
 

@@ -12,7 +12,6 @@ Both are one lock on a file, shared or exclusive, in the folder that this checko
 import contextlib
 import fcntl
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -20,6 +19,7 @@ from typing import TextIO
 
 from casebook import build, places, spans
 from casebook.laboratory import progress
+from casebook.stacks import environments
 
 #: The kind of lock that this context holds: fcntl.LOCK_SH, fcntl.LOCK_EX, or 0 for none.
 _holds = ContextVar("_holds", default=0)
@@ -120,7 +120,7 @@ def _acquire(lock: TextIO, kind: int) -> None:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         if not build.in_build():
-            print("waiting: something else is being measured here", file=sys.stderr, flush=True)
+            environments.report("waiting: something else is being measured here")
         progress.tell_build(f"waits{_exclusive_chapter()}")
         fcntl.flock(lock, kind)
 

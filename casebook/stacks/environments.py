@@ -17,6 +17,7 @@ from typing import Any
 
 from casebook import build, places, spans
 from casebook.errors import EnvironmentFailed, MissingInterpreter, UsageError
+from casebook.mistakes import for_readers
 from casebook.stacks import Stack, digests, installation, interpreters, pythons
 from casebook.stacks.installation import Place
 
@@ -62,6 +63,7 @@ def required() -> set[str]:
     return {part.strip() for part in os.environ.get("CASEBOOK_REQUIRE", "").split(",")} - {""}
 
 
+@for_readers
 def find_interpreter(version: str) -> Path | None:
     """Return the path of a Python of this version ("2.7", "3.7", "today", "here"), or None."""
     interpreter = interpreters.find(version)
@@ -83,6 +85,7 @@ def is_another_machine() -> bool:
     return _of_another is not None
 
 
+@for_readers
 def ensure(
     stack: Stack, progress: Callable[[str], None] = report, retry: bool = False
 ) -> Environment:
@@ -237,6 +240,7 @@ def failure(stack: Stack) -> str:
     return installation.last_failure(_place(stack)).get("why", "")
 
 
+@for_readers
 def clean_environ(environment: Environment) -> dict[str, str]:
     """Return the variables that a stack's process runs with: no proxies, no certificate paths.
 

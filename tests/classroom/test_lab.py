@@ -221,6 +221,7 @@ def test_a_cell_that_waits_for_anothers_measurement_says_so(
         )  # fmt: skip
         said = tab.get_by_text("waiting: something else is being measured here")
         expect(said).to_be_visible()
+        assert not tab.locator("[data-mime-type='application/vnd.jupyter.stderr']").count()  # red
     expect(tab.locator(".jp-OutputArea-executeResult", has_text="1")).to_be_visible()
 
 

@@ -207,7 +207,7 @@ def test_what_is_no_frame_is_said_in_one_sentence_and_anything_goes_where_anythi
         (("fast",), "frame is 'fast'; give a DataFrame"),
         ((None,), "frame is None; give a DataFrame"),
         ((pd.DataFrame(), 1, "a.py"), "seen is 'a.py'; give a Path"),
-        ((pd.DataFrame(), 1, None, [1]), "limits is [1]; give a dictionary"),
+        ((pd.DataFrame(), 1, None, [1]), "limits is [1]; give a dictionary, each value a number"),
     ):
         with pytest.raises(UsageError) as caught:
             show(*arguments)
@@ -303,6 +303,55 @@ def test_anything_unexpected_keeps_its_traceback() -> None:
 
     shown = in_a_cell("breaks()", breaks=breaks)
     assert "Traceback" in shown and "ZeroDivisionError" in shown
+
+
+def test_a_frame_without_a_column_is_one_sentence_that_names_it() -> None:
+    @for_readers
+    def count(frame: pd.DataFrame, by: str = "stack") -> int:
+        """Count what is of one kind, in one of several ways."""
+        if by == "records":
+            return sum(row["n"] for row in frame.to_dict("records"))
+        return len(frame[frame["a"] > 0].groupby(by))
+
+    frame = pd.DataFrame({"a": [1], "b": [2]})
+    for by, column in (("stack", "stack"), ("records", "n")):
+        with pytest.raises(UsageError) as caught:
+            count(frame, by)
+        assert str(caught.value) == f"count needs a column {column}; this has a, b"
+    with pytest.raises(UsageError, match=r"^count needs a column a; this has none$"):
+        count(pd.DataFrame())
+    wide = pd.DataFrame({letter: [1] for letter in "bcdefghi"})
+    with pytest.raises(UsageError, match=r"this has b, c, d, e, f, g and others$"):
+        count(wide)
+
+
+def test_a_name_that_is_missing_elsewhere_keeps_its_traceback() -> None:
+    """What a function of ours has not made itself is no mistake of a reader's."""
+
+    @for_readers
+    def broken(frame: pd.DataFrame, part: str) -> Any:
+        """Look into a frame of its own, or a dictionary."""
+        return pd.DataFrame({"c": [1]})["x"] if part == "frame" else {"c": 1}["x"]
+
+    for part in ("frame", "dictionary"):
+        with pytest.raises(KeyError, match="x"):
+            broken(pd.DataFrame({"a": [1]}), part)
+
+
+def test_no_frame_of_another_kind_is_more_than_one_sentence() -> None:
+    tried, frame = 0, pd.DataFrame({"a": [1.0, 2.0]})
+    for name, function in called_by_chapters().items():
+        hints = types_of(function)
+        for parameter, hint in hints.items():
+            if pd.DataFrame not in _parts(hint) or name.endswith("tables.show"):
+                continue  # that shows any
+            if parameter == "return" or name.endswith("with_predictions"):
+                continue  # that takes what `capacity` itself returned, and names it otherwise
+            with pytest.raises(UsageError) as caught:
+                function(**_others(function, hints, parameter), **{parameter: frame})
+            assert len(str(caught.value)) <= 3 * 80, name
+            tried += 1
+    assert tried > 25, tried
 
 
 #: What a reader may type or pass by mistake.

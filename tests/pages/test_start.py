@@ -87,17 +87,6 @@ def test_the_instructors_page_has_the_minutes_of_measuring_of_the_machine_file()
     }
 
 
-def test_the_lessons_end_at_sections_that_their_chapters_have() -> None:
-    page = (places.ROOT / "book" / "instructors.md").read_text()
-    named = re.findall(r"(?m)^\| \d+ \| .*? \| (\d+), [^*|]*\*([^*]+)\*", page)
-    for number, section in named:
-        [chapter] = places.NOTEBOOKS.glob(f"{int(number):02}_*.ipynb")
-        cells = nbformat.read(chapter, as_version=4).cells
-        headings = re.findall(r"(?m)^#+ (.+)$", "\n".join(cell.source for cell in cells))
-        assert section in headings, number
-    assert len(named) > 8
-
-
 @pytest.mark.usefixtures("no_old_pythons")
 def test_what_a_missing_python_leaves_out_is_said() -> None:
     pattern = r'<a href="notebooks/(\w+)\.ipynb">.*?<td[^>]*>[^<]*</td><td[^>]*>([^<]*)</td>'

@@ -11,9 +11,8 @@ import nbformat
 
 from casebook import places
 
-#: What a page puts into words itself, what a step of a stack does, and the folder of environments:
-#: chapters pass them what they were given.
-NO_READERS = ("casebook.words", "casebook.stacks.environments", "casebook.cases.fetching.probes")
+#: What a step of a stack does, which is measured: it runs on Python 2.7, too.
+NO_READERS = ("casebook.cases.fetching.probes",)
 
 
 def called_by_chapters() -> dict[str, Callable[..., Any]]:

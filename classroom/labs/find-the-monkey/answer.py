@@ -16,9 +16,9 @@ IMPORT = None  # the module's name, with dots
 def verdict(run):
     """`serial`, `concurrent`, or `no timing` where not every page came.
 
-    run: n (pages), delay_s (seconds that each takes the server), wall_s (seconds for all),
-    peak_in_flight (the most that the server had under way at a time), statuses (one for each page;
-    None where there was no answer).
+    run: a dictionary of n (pages), delay_s (seconds that each takes the server), wall_s (seconds
+    for all), peak_in_flight (the most that the server had under way at a time), and statuses (one
+    for each page; None where there was no answer).
     """
     return None
 
