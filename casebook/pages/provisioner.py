@@ -78,6 +78,7 @@ def _begin(arguments: list[str], environ: dict[str, str], folder: str) -> None:
 
     os.setsid()  # so that an interrupt at the terminal is the build's alone
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    multiprocessing.set_start_method(None, force=True)  # a cell's own processes begin as usual
     os.environ.clear()
     os.environ.update(environ)
     os.chdir(folder)

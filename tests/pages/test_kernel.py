@@ -21,14 +21,14 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are for
 
 #: What a cell can see of its process, less what differs from one kernel to the next.
 SEEN = """
-import os, resource, signal, sys, threading
+import multiprocessing, os, resource, signal, sys, threading
 of_one_run = {"JPY_PARENT_PID", "CASEBOOK_PROGRESS", "CASEBOOK_SPANS"}
 print(os.getcwd(), sys.path[0], __name__, sys.flags, sys.stdin.__class__, sys.dont_write_bytecode)
 print({name: value for name, value in os.environ.items() if name not in of_one_run})
 print([signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)])
 print(signal.pthread_sigmask(signal.SIG_BLOCK, []), os.getsid(0) == os.getpid(), os.umask(18))
 print(resource.getrlimit(resource.RLIMIT_NOFILE), os.getpriority(os.PRIO_PROCESS, 0))
-print(len(threading.enumerate()))
+print(multiprocessing.get_start_method(), len(threading.enumerate()))
 """
 #: Who forked this process: the name of the module is in its command line.
 PARENT = "import os; print(open(f'/proc/{os.getppid()}/cmdline').read())"
