@@ -74,6 +74,8 @@ class ChapterTime:
 
 #: What a chapter is expected to take about which nothing is known.
 USUAL = ChapterTime(kernel_s=5, counting_s=15, drawing_s=5, cpu_s=15)
+#: The same if it measures nothing, since a machine file answers.
+USUAL_OF_FILE = ChapterTime(kernel_s=2, drawing_s=4, cpu_s=3)
 
 
 def chapter_time(notes: Path, wall_s: float) -> ChapterTime:
@@ -198,7 +200,8 @@ class Timing:
         self._measured = _read(book, source, "measured")
         self._measurements: dict[str, dict[str, tuple[int, float, float]]] = {}
         former = {**(expected or {}), **self._known}
-        self._expected = {name: former.get(name, USUAL) for name in names}
+        usual = USUAL_OF_FILE if source else USUAL
+        self._expected = {name: former.get(name, usual) for name in names}
         self._share = dict.fromkeys(names, 0.0)
         self._began, self._lanes = time.monotonic(), lanes
         self._total_s = left_s(self._expected.values(), lanes)

@@ -105,6 +105,9 @@ def test_an_estimate_follows_what_was_known_and_then_the_pace(tmp_path, monkeypa
 def test_a_chapter_of_which_nothing_is_known_is_expected_to_take_the_usual(tmp_path):
     times = Timing(Book(tmp_path), ["new"], 1)
     assert times.estimate_s() == pytest.approx(USUAL.other_s, rel=0.01)
+    # What is written from a machine file measures nothing.
+    from_file = Timing(Book(tmp_path), ["one"], 1, source=" of a.jsonl.xz")
+    assert from_file.estimate_s() == pytest.approx(6, rel=0.01)
 
 
 def test_what_a_build_took_is_kept_and_shown_the_longest_first(tmp_path):
