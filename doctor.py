@@ -5775,10 +5775,10 @@ ADVICE = {
         "are given to the other's contexts. On Linux, ssl.create_default_context() as a rule "
         "trusts what the system trusts, without it."),
     "untrusted": (2, 13, "", "%(line)s", "",
-        "Nothing leads from the certificates of these servers to an authority that %(client)s "
+        "No chain leads from the certificates of these servers to an authority that %(client)s "
         "trusts here%(trust)s. Trust the one that has signed them: give the file of its "
-        "certificate.%(before)s (Or a server leaves out a certificate in between: that has to be "
-        "put right there.)"),
+        "certificate.%(before)s (Or a server leaves out an intermediate certificate: that has to "
+        "be put right on the server.)"),
     "connection-close": (2, 14, '"Connection": "close"  # of the headers', "", "",
         "%(client)s sends Connection: close%(where)s, and each reply to it ends its connection: "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
@@ -5796,7 +5796,7 @@ ADVICE = {
         "%(client)s made %(connections)d connections to %(host)s, which speaks HTTP/2: one can "
         "carry as many requests at once as the server allows."),
     "lock": (4, 11, "%(remove)s", "%(line)s", "",
-        "%(wanted)d handshakes were wanted at once, and never two were under way: a lock is held "
+        "%(wanted)d handshakes were wanted at once, but never more than one ran: a lock is held "
         "through each handshake (the context's sockets are those of %(by)s), so they waited "
         "%(behind_s).2f s for each other.%(whose)s"),
     "loop-loads": (4, 16, "", "%(line)s", "",
@@ -5819,8 +5819,8 @@ ADVICE = {
         "Of the six releases that the book measured, a load takes longest with OpenSSL 3.0; with "
         "1.1.1 and 4.0 it takes a fraction of that."),
     "share-context": (2, 10, "", "%(line)s", "",
-        "If all else leaves new connections, the book's shared_context.py lends them one context "
-        "(when not to use it stands beside it)."),
+        "If there are still new connections after that, the book's shared_context.py lends them "
+        "one context. (Read first when not to use it.)"),
     "run-it": (2, 10, "", "", "",
         "In a trial, %(clients)s loaded the certificates anew for each connection. What that costs "
         "your program, if anything, is told by a run: doctor.py run -- %(program)s"),
@@ -5843,7 +5843,7 @@ WORTH_FROM_MS = 20
 DEAR_LOADS_FROM, DEAR_FROM_MS = 5, 3
 NO_FEWER = (
     " That saves no load here: tried with %d at once, as in the run, each connection loads by "
-    "itself. What it saves is memory, and what comes after."
+    "itself. It saves memory, and the loads of later requests."
 )
 EACH_ONCE = ", where it is kept for many requests: here each connection is made for one"
 #: The package to upgrade when one of its files injects pyOpenSSL.
@@ -6270,9 +6270,9 @@ ONE_FOR_HTTP_CLIENT = (
     "# once, before the work begins"
 )
 OF_HTTP_CLIENT = (
-    "%s asks by %s, which makes a context for each, whatever is kept. If %s takes a context, give "
-    "it one. If not, this line (of PEP 476) gives one to all of http.client's connections that are "
-    "given none."
+    "%s connects by %s, which makes a context each time, whatever you keep. If %s takes a "
+    "context, give it one. If not, this line (from PEP 476) gives one context to all connections "
+    "of http.client that have none of their own."
 )
 
 
@@ -7021,8 +7021,8 @@ def count_lines(report):
         yield wrapped(text)
     yield wrapped(sentence_of_counts(counts))
     if counts["dropped"] or counts["collected"] >= DROPPED_FROM:
-        text = "To count what is in use, the doctor had Python collect what refers to itself: that "
-        text += "alone freed %s and closed %s, of clients that the program had dropped."
+        text = "To count what is in use, the doctor ran Python's garbage collector: that alone "
+        text += "freed %s and closed %s, of clients that the program had dropped."
         numbers = several(counts["collected"], "context"), counts["dropped"]
         yield wrapped(text % (numbers[0], several(numbers[1], "open connection")))
     limit = limit_near(counts, report["share_stated"])
@@ -7037,7 +7037,8 @@ def count_lines(report):
         killed = ending["status"] is not None and ending["status"] < 0
         status = "killed by signal %d" if killed else "exit status %d"
         reason = ending["raised"] or ending["why"] or status % abs(ending["status"])
-        yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
+        text = "The program ended early or badly (%s): only what came before is counted."
+        yield wrapped(text % reason)
     if counts["left"]:
         text = "%s that the program has started ran on when it had ended: what is done there from "
         text += (
@@ -7098,7 +7099,7 @@ def sentence_of_counts(counts):
     )  # fmt: skip
     if counts["handshakes"]:
         numbers = counts["handshake_ms"], counts["handshake_s"]
-        text += " The handshakes took %.0f ms of CPU and %.2f s from begin to end." % numbers
+        text += " The handshakes took %.0f ms of CPU and %.2f s from start to end." % numbers
     return text
 
 
@@ -7121,7 +7122,7 @@ def load_lines(report):
     size = report["certificates"]
     if report["verdicts"]["certificate loads"] == UNSEEN:
         clients = ", ".join(report["known_to_the_doctor"])
-        yield wrapped("None of the clients is imported that the doctor knows: %s." % clients)
+        yield wrapped("No client that the doctor knows is imported. It knows %s." % clients)
     else:
         text = "Imports alone tell nothing of it: doctor.py run -- ... counts, in your program."
         yield wrapped(text)
@@ -7941,9 +7942,9 @@ def attach_text(results):
     elif not results["exit_status"]:
         number = results["connections"]
         text = (
-            "connections that nobody can see" if number is None else several(number, "connection")
+            "an unknown number of connections" if number is None else several(number, "connection")
         )
-        text = "Nothing of this was caught while it was at work, with %s open." % text
+        text = "None of this was caught while it was at work, with %s open." % text
         lines.append(wrapped(text, ""))
     return "\n".join(lines + ["exit status %d" % results["exit_status"]]) + "\n"
 

@@ -188,7 +188,8 @@ def index(titles: dict[str, str]) -> str:
         for lab in grading.LABS
     )
     body = f"""<h1>For the teacher</h1>
-<p>Begin with <a href="instructors.html">the instructors' page</a>. Nothing here is on the site.</p>
+<p>Begin with <a href="instructors.html">the instructors' page</a>. The labs' answers and
+the key are not on the site.</p>
 <h2>Slides</h2>
 <p>Up to the exercises. Arrow keys go on; <kbd>S</kbd> opens the speaker's view.</p>
 <ul>

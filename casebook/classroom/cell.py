@@ -24,7 +24,7 @@ def grade(lab: str, submission: str = "answer.py") -> int:
     try:
         graded = json.loads(process.stdout)
     except ValueError:
-        print(process.stderr.strip() or f"the grader left with exit code {process.returncode}")
+        print(process.stderr.strip() or f"the grader exited with code {process.returncode}")
         return 0
     print(graded["text"])
     return int(graded["points"])

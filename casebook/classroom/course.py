@@ -84,7 +84,7 @@ def write(into: Path) -> Path:
     an environment of its own. Raises UsageError.
     """
     if into.exists():
-        raise UsageError(f"{into} is there already: name a folder that is not")
+        raise UsageError(f"{into} is there already: name a new folder")
     environment = environments.ensure(stacks.get(STACK))
     for lab in grading.LABS:
         folder = into / "source" / lab

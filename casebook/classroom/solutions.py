@@ -106,7 +106,7 @@ def exercises(into: Path, book: Book) -> None:
     they link to. Raises UsageError.
     """
     if into.exists():
-        raise UsageError(f"{into} is there already: name a folder that is not")
+        raise UsageError(f"{into} is there already: name a new folder")
     shutil.copytree(book.root / "notebooks", into / "notebooks", ignore=_LEFT_OUT)
     shutil.copytree(book.root / "book", into / "book", ignore=_LEFT_OUT)
     for name, sentence in _OF_SOLUTIONS.items():

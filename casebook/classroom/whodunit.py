@@ -224,8 +224,8 @@ def _case(name: str, secret: bytes) -> str:
 and about whether there is one.
 
 The program of the night, in `program/`, has four departments: `pages` fetches all at once with
-gevent, `ledger` asks one host for one entry after the other, `shelf` fetches books over HTTP/2,
-`notices` has a thread for each of them, and a server that is slow to shake hands.
+gevent, `ledger` asks one host for one entry after another, `shelf` fetches books over HTTP/2,
+`notices` has a thread for each notice, and a server that is slow to shake hands.
 At most one of these did it:
 
 {suspects}

@@ -12,8 +12,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the subcommands and what they take."""
     add = add_subcommands(parser)
     case = add("new", write_case, "Write a student's case and program")
-    case.add_argument("--seed", required=True, metavar="NAME", help="whose it is")
-    case.add_argument("--secret", type=Path, metavar="FILE", help="what the culprits are drawn by")
+    case.add_argument("--seed", required=True, metavar="NAME", help="the student's name")
+    case.add_argument("--secret", type=Path, metavar="FILE", help="a secret, to draw the culprits")
     case.add_argument("--into", type=Path, default=Path("whodunit"), metavar="FOLDER")
     running = add(
         "run", run_department, "run a department, counted by the server, and keep the run"

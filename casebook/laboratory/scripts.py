@@ -62,6 +62,6 @@ def run_script(  # noqa: PLR0913  options of a run, most given by name
         return json.loads(process.stdout), process.stderr
     except ValueError:
         raise failed(
-            f"{called}: {script.name} left with exit code {process.returncode} and no answer "
+            f"{called}: {script.name} exited with code {process.returncode} and no answer "
             f"({commands.last_line(process)}). Nothing was recorded."
         ) from None

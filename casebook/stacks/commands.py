@@ -42,7 +42,7 @@ def output(command: Sequence[str | os.PathLike[str]], label: str, *args: Any, **
     process = run(command, label, *args, **kwargs)
     if process.returncode:
         failed = kwargs.get("failed", RunFailed)
-        raise failed(f"{label} left with exit code {process.returncode} ({last_line(process)}).")
+        raise failed(f"{label} exited with code {process.returncode} ({last_line(process)}).")
     return process.stdout
 
 

@@ -139,7 +139,7 @@ def manner(client: str, order: str | None = None) -> Manner:
     name, colon, number = client.partition(":")
     reader = get(name)
     if colon and not number.isdigit():
-        raise UsageError(f"{client!r}: after the colon stands a whole number")
+        raise UsageError(f"{client!r}: a whole number has to follow the colon")
     many = int(number) if colon else reader.many
     parameter = "connections" if reader.protocol == H1 else "at_once"
     check_range(f"{name}: {parameter}", many, 1, reader.most)

@@ -178,7 +178,7 @@ def _grade_loads(world: World, file: Path, report: Report) -> dict[str, str]:
             hint = "Each thread loads for itself: where does the second one look for what the "
             hint += "first has made?"
         elif loads > 1:
-            hint = "Who comes second has to wait for the first to have loaded, and then take its "
+            hint = "The second thread has to wait until the first has loaded, and then take its "
             hint += "context: look at what two threads do between `if` and `=`."
         else:
             hint = "Nothing was loaded: then what were the certificates checked against?"

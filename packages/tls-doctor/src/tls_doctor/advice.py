@@ -107,10 +107,10 @@ ADVICE = {
         "are given to the other's contexts. On Linux, ssl.create_default_context() as a rule "
         "trusts what the system trusts, without it."),
     "untrusted": (2, 13, "", "%(line)s", "",
-        "Nothing leads from the certificates of these servers to an authority that %(client)s "
+        "No chain leads from the certificates of these servers to an authority that %(client)s "
         "trusts here%(trust)s. Trust the one that has signed them: give the file of its "
-        "certificate.%(before)s (Or a server leaves out a certificate in between: that has to be "
-        "put right there.)"),
+        "certificate.%(before)s (Or a server leaves out an intermediate certificate: that has to "
+        "be put right on the server.)"),
     "connection-close": (2, 14, '"Connection": "close"  # of the headers', "", "",
         "%(client)s sends Connection: close%(where)s, and each reply to it ends its connection: "
         "%(connections)s, a handshake for each (%(ms).0f ms of CPU, %(s).2f s in all), %(loads)s. "
@@ -128,7 +128,7 @@ ADVICE = {
         "%(client)s made %(connections)d connections to %(host)s, which speaks HTTP/2: one can "
         "carry as many requests at once as the server allows."),
     "lock": (4, 11, "%(remove)s", "%(line)s", "",
-        "%(wanted)d handshakes were wanted at once, and never two were under way: a lock is held "
+        "%(wanted)d handshakes were wanted at once, but never more than one ran: a lock is held "
         "through each handshake (the context's sockets are those of %(by)s), so they waited "
         "%(behind_s).2f s for each other.%(whose)s"),
     "loop-loads": (4, 16, "", "%(line)s", "",
@@ -151,8 +151,8 @@ ADVICE = {
         "Of the six releases that the book measured, a load takes longest with OpenSSL 3.0; with "
         "1.1.1 and 4.0 it takes a fraction of that."),
     "share-context": (2, 10, "", "%(line)s", "",
-        "If all else leaves new connections, the book's shared_context.py lends them one context "
-        "(when not to use it stands beside it)."),
+        "If there are still new connections after that, the book's shared_context.py lends them "
+        "one context. (Read first when not to use it.)"),
     "run-it": (2, 10, "", "", "",
         "In a trial, %(clients)s loaded the certificates anew for each connection. What that costs "
         "your program, if anything, is told by a run: doctor.py run -- %(program)s"),
@@ -175,7 +175,7 @@ WORTH_FROM_MS = 20
 DEAR_LOADS_FROM, DEAR_FROM_MS = 5, 3
 NO_FEWER = (
     " That saves no load here: tried with %d at once, as in the run, each connection loads by "
-    "itself. What it saves is memory, and what comes after."
+    "itself. It saves memory, and the loads of later requests."
 )
 EACH_ONCE = ", where it is kept for many requests: here each connection is made for one"
 #: The package to upgrade when one of its files injects pyOpenSSL.
@@ -602,9 +602,9 @@ ONE_FOR_HTTP_CLIENT = (
     "# once, before the work begins"
 )
 OF_HTTP_CLIENT = (
-    "%s asks by %s, which makes a context for each, whatever is kept. If %s takes a context, give "
-    "it one. If not, this line (of PEP 476) gives one to all of http.client's connections that are "
-    "given none."
+    "%s connects by %s, which makes a context each time, whatever you keep. If %s takes a "
+    "context, give it one. If not, this line (from PEP 476) gives one context to all connections "
+    "of http.client that have none of their own."
 )
 
 

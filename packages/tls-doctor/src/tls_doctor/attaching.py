@@ -368,8 +368,8 @@ def attach_text(results):
     elif not results["exit_status"]:
         number = results["connections"]
         text = (
-            "connections that nobody can see" if number is None else several(number, "connection")
+            "an unknown number of connections" if number is None else several(number, "connection")
         )
-        text = "Nothing of this was caught while it was at work, with %s open." % text
+        text = "None of this was caught while it was at work, with %s open." % text
         lines.append(wrapped(text, ""))
     return "\n".join(lines + ["exit status %d" % results["exit_status"]]) + "\n"

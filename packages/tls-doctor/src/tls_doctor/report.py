@@ -287,8 +287,8 @@ def count_lines(report):
         yield wrapped(text)
     yield wrapped(sentence_of_counts(counts))
     if counts["dropped"] or counts["collected"] >= DROPPED_FROM:
-        text = "To count what is in use, the doctor had Python collect what refers to itself: that "
-        text += "alone freed %s and closed %s, of clients that the program had dropped."
+        text = "To count what is in use, the doctor ran Python's garbage collector: that alone "
+        text += "freed %s and closed %s, of clients that the program had dropped."
         numbers = several(counts["collected"], "context"), counts["dropped"]
         yield wrapped(text % (numbers[0], several(numbers[1], "open connection")))
     limit = limit_near(counts, report["share_stated"])
@@ -303,7 +303,8 @@ def count_lines(report):
         killed = ending["status"] is not None and ending["status"] < 0
         status = "killed by signal %d" if killed else "exit status %d"
         reason = ending["raised"] or ending["why"] or status % abs(ending["status"])
-        yield wrapped("The program ended early or badly (%s): so far is what was counted." % reason)
+        text = "The program ended early or badly (%s): only what came before is counted."
+        yield wrapped(text % reason)
     if counts["left"]:
         text = "%s that the program has started ran on when it had ended: what is done there from "
         text += (
@@ -364,7 +365,7 @@ def sentence_of_counts(counts):
     )  # fmt: skip
     if counts["handshakes"]:
         numbers = counts["handshake_ms"], counts["handshake_s"]
-        text += " The handshakes took %.0f ms of CPU and %.2f s from begin to end." % numbers
+        text += " The handshakes took %.0f ms of CPU and %.2f s from start to end." % numbers
     return text
 
 
@@ -387,7 +388,7 @@ def load_lines(report):
     size = report["certificates"]
     if report["verdicts"]["certificate loads"] == UNSEEN:
         clients = ", ".join(report["known_to_the_doctor"])
-        yield wrapped("None of the clients is imported that the doctor knows: %s." % clients)
+        yield wrapped("No client that the doctor knows is imported. It knows %s." % clients)
     else:
         text = "Imports alone tell nothing of it: doctor.py run -- ... counts, in your program."
         yield wrapped(text)
