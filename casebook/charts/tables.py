@@ -154,7 +154,7 @@ def table(
     least_px = _least_px(titles, rows, numbers)
     has_many = len(titles) > _ON_A_PHONE
     if not kind and (has_many or least_px > _BOXED_PX):
-        title_attributes = [f' data-title="{escape(title)}"' for title in titles]
+        title_attributes = [f' data-title="{escape(title)}"' * bool(title) for title in titles]
         names = _telling_apart(rows)
         room = "cb-wide" if has_many or least_px > _PHONE_PX else "cb-close"
     dense = " cb-dense" if len(titles) > _MANY else ""
@@ -172,7 +172,7 @@ def table(
             f"<td{c}{n}>{cell}</td>"
             for c, n, cell in zip(in_body, title_attributes, row, strict=True)
         ]
-        cells[0] = f'<th scope="row"{css[0]}{title_attributes[0] * (0 in numbers)}>{row[0]}</th>'
+        cells[0] = f'<th scope="row"{css[0]}{title_attributes[0]}>{row[0]}</th>'
         body += f"<tr>{''.join(cells)}</tr>"
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in texts]

@@ -1,5 +1,6 @@
 """What pages need for readers of all kinds, and neither the theme nor docutils gives them."""
 
+import html
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -21,6 +22,12 @@ MENDS = (
 )
 #: A word of code in running text that is too long for a line of a phone beside others.
 LONG_CODE = re.compile(r'<span class="pre">([^<]{20,})</span>')
+#: A block of code, and what may stand before the text of a line in it: its start, a line's mark.
+CODE = re.compile(r'(?<=<div class="highlight"><pre>).*?(?=</pre>)', re.DOTALL)
+BEFORE_LINE = re.compile(r'(?:<span></span>|<code>|</span>|<span class="hll">)*')
+INDENT = re.compile(r'(?:<span class="w">)?( +)(?:</span>)?')
+#: A line of code with this many letters has no room on a phone.
+LONG_LINE = 40
 #: empty-table-header: the corner above row names heads nothing. Not every page has one.
 EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|<p></p>)*</th>")
 
@@ -34,6 +41,7 @@ def amend(pages: Iterable[Path]) -> list[str]:
     for page in pages:
         text = EMPTY_HEAD.sub(r"<td\1></td>", page.read_text(encoding="utf-8"))
         text = LONG_CODE.sub(_with_breaks, text)
+        text = CODE.sub(_with_indents, text)
         for pattern, cure in MENDS:
             text, count = re.subn(pattern, cure, text)
             mended[pattern] += count
@@ -46,3 +54,24 @@ def _with_breaks(word: re.Match[str]) -> str:
     """Return a long word of code that may break after its dots, slashes, dashes and the like."""
     broken = re.sub(r"(?<=\w)([./_:(=-])(?=\w)", r"\1<wbr>", word[1])
     return f'<span class="pre long">{broken}</span>'
+
+
+def _with_indents(code: re.Match[str]) -> str:
+    """Return a block of code whose long lines go on at their own indent on a phone.
+
+    There the spaces before them are not shown: a line would break after them.
+    """
+    return "".join(map(_with_indent, code[0].splitlines(keepends=True)))
+
+
+def _with_indent(line: str) -> str:
+    """Return a line of code; a long one is marked, and says how far it is indented."""
+    start = BEFORE_LINE.match(line).end()  # type: ignore[union-attr]
+    before, rest = line[:start], line[start:]
+    letters = html.unescape(re.sub(r"<[^>]*>", "", rest)).rstrip("\n")
+    if len(letters) < LONG_LINE or rest.count("<span") != rest.count("</span"):
+        return line
+    if lead := INDENT.match(rest):
+        rest = f'<span class="cb-indent">{lead[1]}</span>{rest[lead.end() :]}'
+    width = len(letters) - len(letters.lstrip(" "))
+    return f'{before}<span class="cb-long" style="--indent:{width}ch">{rest}</span>'

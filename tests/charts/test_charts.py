@@ -602,7 +602,7 @@ def test_a_table_too_wide_for_a_phone_names_each_cell_for_its_cards():
     names = ["job", "question", "verdict", "measured", "certificates", "connections", "status"]
     wide = tables.show(pd.DataFrame([dict.fromkeys(names, "not applicable")]), "Wide").html
     assert "cb-wide" in wide.partition("<style>")[0]
-    assert '<td data-title="certificates">' in wide and '<th scope="row">' in wide
+    assert '<td data-title="certificates">' in wide and '<th scope="row" data-title="job">' in wide
     four = tables.show(pd.DataFrame([dict.fromkeys(names[:4], "no")]), "Four").html
     assert "cb-wide" in four.partition("<style>")[0]  # however narrow they are
     close = dict.fromkeys(names[:3], "inapplicability")

@@ -13,7 +13,7 @@ from casebook.findings.finding import Finding
 from casebook.laboratory import machine_files
 from casebook.laboratory.decisions import HOLDS, OTHERWISE, UNDECIDED
 from casebook.laboratory.machine_files import Machine
-from casebook.pages import building, execution, links, records, statements
+from casebook.pages import accessibility, building, execution, links, records, statements
 from casebook.pages.contents import Book
 
 
@@ -126,3 +126,29 @@ def test_an_anchor_is_found_as_a_browser_reads_it(tmp_path: Path) -> None:
     )
     (tmp_path / "b c.html").write_text('<p id="größe">x</p>')
     assert links.problems(tmp_path) == ["a.html: #gr%C3%B6%C3%9Fe has no such anchor"]
+
+
+def test_a_long_line_of_code_goes_on_at_its_own_indent_on_a_phone(tmp_path):
+    long = '    <span class="n">call</span>(' + "x" * 40 + ")"
+    lines = [
+        "short = 1",
+        long,
+        f'<span class="hll">{long.lstrip()}',
+        f"</span>{long}",
+        '"' + "&gt;" * 20 + '"',  # 22 letters
+    ]
+    page = tmp_path / "page.html"
+    code = "\n".join(lines)
+    page.write_text(f'<div class="highlight"><pre><span></span>{code}\n</pre></div>')
+    accessibility.amend([page])
+    indented = (
+        '<span class="cb-long" style="--indent:4ch"><span class="cb-indent">    </span>'
+        f"{long.lstrip()}\n</span>"
+    )
+    assert page.read_text() == (
+        '<div class="highlight"><pre><span></span>short = 1\n'
+        f"{indented}"
+        f'<span class="hll"><span class="cb-long" style="--indent:0ch">{long.lstrip()}\n</span>'
+        f"</span>{indented}"
+        f"{lines[-1]}\n</pre></div>"
+    )
