@@ -112,5 +112,16 @@ def of_captions(text: str, is_published: bool = False) -> str:
     return " ".join(sentences)
 
 
+def foot(note: str, captions: str, is_published: bool = False) -> str:
+    """Return the foot of a page: whose answers it shows, and what `of_captions` says.
+
+    A machine that the note names is not named again.
+    """
+    text = of_captions(captions, is_published)
+    measured = re.compile(r"Measured on (.+?), (?=\d+ [A-Z])")
+    text = measured.sub(lambda place: "Measured on " if place[1] in note else place[0], text)
+    return f"{note} {text}".strip()
+
+
 def _as_date(day: str) -> datetime:
     return datetime.strptime(day, "%d %B %Y")

@@ -160,7 +160,7 @@ def say_origin(app: Sphinx, doctree: nodes.document, page: str) -> None:
         caption = origin_notes.with_machine_name(node.astext())
         node.clear()
         node += nodes.Text(caption)
-    if text := f"{note} {origin_notes.of_captions(captions, is_published)}".strip():
+    if text := origin_notes.foot(note, captions, is_published):
         foot = f'<p class="cb-foot">{html.escape(text)}</p>'
         doctree.append(nodes.raw("", foot, format="html"))
 

@@ -390,6 +390,10 @@ def test_the_foot_of_a_published_page_names_the_machine(monkeypatch: pytest.Monk
     assert origin_notes.of_captions(captions) == (
         f"Measured on this machine (Pear Core 9, 4 cores), {time}. {recorded}"
     )
+    note = "Another machine measured it: AMD EPYC, 2 cores."
+    elsewhere = "Measured on AMD EPYC, 2 cores, 3 July 2026."
+    assert origin_notes.foot(note, elsewhere) == f"{note} Measured on 3 July 2026."
+    assert origin_notes.foot("", elsewhere) == elsewhere
     assert origin_notes.of_captions(captions, is_published=True) == (
         f"Measured on Pear Core 9, 4 cores, {time}; your own machine's numbers come from "
         f"make book. {recorded}"
