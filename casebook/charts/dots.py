@@ -48,7 +48,7 @@ MARKERS = {
 #: The marks of the sources in a key, and what they mean; needed if any is not measured here.
 _RING = '<circle cx="13" cy="8" r="4.6" style="fill:none;stroke:currentColor;stroke-width:1.2"/>'
 _SOURCES = {
-    words.LIVE: (MARKERS["o"], "measured for this page"),
+    words.LIVE: (MARKERS["o"], "measured"),
     words.REFERENCE: (
         f'{_RING}<path d="M13 3.4a4.6 4.6 0 0 0 0 9.2z"/>',
         "reference: recorded on another machine",

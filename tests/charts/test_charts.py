@@ -844,7 +844,7 @@ def test_dots_of_other_machines_have_rows_of_their_own():
         assert f">{label}<" in chart.html
     assert "half-filled: recorded on another machine; hollow: published" in chart.caption
     key = re.findall(r"<li>.*?<span>(.*?)</span></li>", chart.html)
-    assert [text.partition(":")[0] for text in key] == ["measured for this page", "reference",
+    assert [text.partition(":")[0] for text in key] == ["measured", "reference",
                                                         "published"]  # fmt: skip
     assert 'class="cb-key"' not in charts.dots(visits(), "user_s", "client", title="One").html
 
