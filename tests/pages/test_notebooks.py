@@ -219,6 +219,16 @@ def test_the_code_of_a_solution_and_no_other_is_folded_with_its_output(path: Pat
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_solution_follows_its_exercise(path: Path) -> None:
+    text = "\n".join(cell.source for _, cell in story(path))
+    exercises = re.finditer(r":label: (ex-[\w-]+)|{solution-start} (ex-[\w-]+)", text)
+    last = ""
+    for exercise, solution in (match.groups() for match in exercises):
+        assert not solution or solution == last, f"the solution of {solution} follows {last}"
+        last = exercise or last
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_all_checks_stand_folded_at_the_end(path: Path) -> None:
     checks = re.compile(rf"^## {CHECKS}$", re.M)
     headings = [cell for _, cell in story(path) if checks.search(cell.source)]
