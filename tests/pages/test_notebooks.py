@@ -220,7 +220,7 @@ def test_the_code_of_a_solution_and_no_other_is_folded_with_its_output(path: Pat
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_a_solution_follows_its_exercise(path: Path) -> None:
-    text = "\n".join(cell.source for _, cell in story(path))
+    text = "\n".join(cell.source for cell in read(path).cells)
     exercises = re.finditer(r":label: (ex-[\w-]+)|{solution-start} (ex-[\w-]+)", text)
     last = ""
     for exercise, solution in (match.groups() for match in exercises):
