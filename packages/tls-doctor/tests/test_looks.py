@@ -311,7 +311,7 @@ def test_a_connection_that_lives_for_milliseconds_is_seen_to_come_through(trusts
         with contextlib.suppress(threading.BrokenBarrierError):
             while True:
                 steps.wait()
-                looked.look()
+                looked.update()
                 steps.wait()
     assert bool(looked.through) == trusts
 

@@ -342,10 +342,10 @@ class Connections(object):
         """Look again and again."""
         while self.active:
             started = clock()
-            self.look()
+            self.update()
             time.sleep(max(CONNECTIONS_EACH_S, (clock() - started) / CONNECTIONS_SHARE))
 
-    def look(self):
+    def update(self):
         """Look once."""
         counted = received()
         unknown = set(counted) - set(self.own)

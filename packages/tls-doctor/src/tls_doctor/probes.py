@@ -479,7 +479,7 @@ class Probes(object):
             connection = getattr(pipe or around, "_sslobj", None)
             connection = connection or getattr(around, "_ssl_object", None)
             if name == "connection_lost":
-                probes.lost(connection, args[0])
+                probes.note_loss(connection, args[0])
             result = function(around, *args, **kwargs)
             if hasattr(result, "send") and hasattr(result, "throw"):
                 return Reading(result, probes, connection)
@@ -496,7 +496,7 @@ class Probes(object):
 
         self.replace(kind, "create_connection", named(create_connection, function))
 
-    def lost(self, connection, error):
+    def note_loss(self, connection, error):
         """Note that a connection of a loop's was lost, if it was by an error.
 
         The error itself, or the one that it was made of.
@@ -784,7 +784,7 @@ class Probes(object):
 
 
 class Awaited(object):
-    """Awaits a coroutine, and has `ended` and `failed` hear what it ends with."""
+    """Awaits a coroutine, and has `note_value` or `note_error` hear what it ends with."""
 
     def __init__(self, coroutine, probes):
         self.coroutine, self.probes = coroutine, probes
@@ -814,16 +814,16 @@ class Awaited(object):
         try:
             return function(*args)
         except StopIteration as end:
-            self.ended(end.value)
+            self.note_value(end.value)
             raise
         except BaseException as error:  # also one that was cancelled, as its time was over
-            self.failed(error)
+            self.note_error(error)
             raise
 
-    def ended(self, value):
+    def note_value(self, value):
         """Hear what came of it."""
 
-    def failed(self, error):
+    def note_error(self, error):
         """Hear which error it ended with."""
 
 
@@ -834,12 +834,12 @@ class Attempt(Awaited):
         Awaited.__init__(self, coroutine, probes)
         self.port, self.connects = port, connects
 
-    def ended(self, _value):
+    def note_value(self, _value):
         """Note that the port was reached."""
         if self.connects:
             self.probes.reached(self.port)
 
-    def failed(self, error):
+    def note_error(self, error):
         """Note that it was not."""
         self.probes.unreached(error, self.port)
 
@@ -851,15 +851,15 @@ class Reading(Awaited):
         Awaited.__init__(self, coroutine, probes)
         self.connection = connection
 
-    def failed(self, error):
+    def note_error(self, error):
         """Note that the connection was lost."""
-        self.probes.lost(self.connection, error)
+        self.probes.note_loss(self.connection, error)
 
 
 class Connecting(Awaited):
     """Awaits a coroutine of uvloop's that connects, and watches its connection."""
 
-    def ended(self, value):
+    def note_value(self, value):
         """Note later that the connection was lost."""
         transport, protocol = value
         connection = transport.get_extra_info("ssl_object")
@@ -868,7 +868,7 @@ class Connecting(Awaited):
         probes, lose = self.probes, protocol.connection_lost
 
         def connection_lost(error):
-            probes.lost(connection, error)
+            probes.note_loss(connection, error)
             return lose(error)
 
         protocol.connection_lost = named(connection_lost, lose)
