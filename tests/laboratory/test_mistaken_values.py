@@ -50,6 +50,7 @@ GOOD_OF = {
     "experiment.measure": {}, "handshakes.": {"ways": ["shared"]}, "costs.measure": {},
     "client_tasks.": {"ways": ["httpx-each"]}, "processor_time.": {"names": ["stage-1-today"]},
     "timed_visits.from_reference": {"repeats": 3, "n": 200},
+    "calculator.calculator": {"visits": pd.DataFrame()},
 }  # fmt: skip
 #: Texts of which there is a choice, by the names of their parameters.
 CHOICES = (
@@ -62,8 +63,8 @@ NOUGHT = (
     "other_ms dollars_per_core_hour proxies handshake_s reply_s"
 ).split()
 RIGHT = {**dict.fromkeys(NOUGHT, (0,)), "tls": ("",), "without": ("",)}
-#: What only compares and draws: a number of any size will do.
-OF_ANY_SIZE = ("decisions.", "published.agrees", "analysis.verdict", "published.compare")
+#: What only compares, draws or names: a number of any size will do.
+OF_ANY_SIZE = ("words.", "decisions.", "published.agrees", "analysis.verdict", "published.compare")
 NOT_CHOSEN = ("charts.", "findings.claims", "laboratory.decisions")
 
 
