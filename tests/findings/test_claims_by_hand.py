@@ -326,6 +326,7 @@ def test_prose_quotes_the_value_or_why_there_is_none(value, because, glued, monk
     shown = []
     finding = Finding("a-lock", "It is.", value=value, because=because)
     monkeypatch.setattr(claims, "display", lambda *what, **how: shown.append((what, how)))
+    monkeypatch.setattr(claims, "get_ipython", lambda: None)
     claims._glue(finding)
     assert shown == []  # no notebook, no prose
     monkeypatch.setattr(claims, "get_ipython", object)

@@ -49,10 +49,10 @@ def test_a_script_that_takes_too_long_is_ended_and_gone(environment, script, tmp
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("raise SystemExit('out of books')", r"exit code 1 and no answer \(out of books\)"),
-        ("print('not JSON')", r"exit code 0 and no answer \(nothing on standard error\)"),
+        ("raise SystemExit('out of books')", r"code 1 and no answer \(out of books\)"),
+        ("print('not JSON')", r"code 0 and no answer \(nothing on standard error\)"),
     ],
 )
 def test_without_an_answer_the_error_says_how_it_left(environment, script, code, said):
-    with pytest.raises(VisitFailed, match=rf"^a reader: asked\.py left with {said}"):
+    with pytest.raises(VisitFailed, match=rf"^a reader: asked\.py exited with {said}"):
         scripts.answer_of(environment, script(code), {}, 60, called="a reader", failed=VisitFailed)
