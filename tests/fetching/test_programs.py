@@ -25,7 +25,7 @@ def test_code_that_fetches_is_counted(scheme, handshakes):
 
 
 def test_code_that_fails_is_named_with_its_last_line():
-    with pytest.raises(RunFailed, match=r"stage-1-today: .*exit code 1 \(KeyError: 'no'\)"):
+    with pytest.raises(RunFailed, match=r"stage-1-today: .*exited with code 1 \(KeyError: 'no'\)"):
         programs.run(STACK, "{}['no']")
     with pytest.raises(UsageError):
         programs.run("no-such-stack", "pass")
