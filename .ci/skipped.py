@@ -17,7 +17,7 @@ MAY_LACK = (
     r"a stack needs Python (2\.7|3\.7), which is not on the PATH",
     r"no Python (2\.7|3\.7|2\.7 and 3\.7) here|\S+ needs a Python that is not on this machine",
     r"no Python 3\.(8|9|1[0-4]) here",
-    r"no pyenv here|neither micromamba nor conda here",
+    r"no pyenv here",
     r"unshare\(1\) cannot|no control group can be made here|this machine does not let one process",
     r"there can be no line between two network namespaces here",
     r"a line here cannot have (cubic|bbr)",

@@ -7,8 +7,8 @@ listings                     the measured clients and quotations of installed pa
 analysis, modes, trust       what runs say; how much is measured; what a client trusts
 turns                        who held the thread in an observed run
 claim                        a finding, its value and its condition
-ratio, level, window         what a finding on a clock asks
-Question                     several such questions as one
+ratio, level, window         the hypothesis of a finding on a clock: a value and its window
+Hypothesis                   the same, with a value that the chapter computes
 published, compare           what the sources printed, and how ours compares with it
 chapters                     what each chapter takes, and what of it this machine can measure
 charts, tables, words        runs as pictures, as tables, and how things are named in both

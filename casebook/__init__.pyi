@@ -17,7 +17,7 @@ from casebook.charts import tables as tables
 from casebook.findings import published as published
 from casebook.findings.claims import claim as claim
 from casebook.findings.published import compare as compare
-from casebook.laboratory.decisions import Question as Question
+from casebook.laboratory.decisions import Hypothesis as Hypothesis
 from casebook.laboratory.decisions import level as level
 from casebook.laboratory.decisions import ratio as ratio
 from casebook.laboratory.decisions import window as window

@@ -44,7 +44,7 @@ def claim(  # noqa: PLR0913 - a chapter's call, each keyword about the finding
 
     id: small letters, digits and dashes; unique in the book. statement: a sentence with
     {value} or {value:.1f} in it, and `code` in backticks. value: a number, text or bool, in
-    `unit`; or, for a finding on a clock, the Decision from decisions.Question.decide, whose
+    `unit`; or, for a finding on a clock, the Decision from decisions.Hypothesis.decide, whose
     interval decides; the sentence gives it behind the number if it lies far inside the window
     (Decision.says_more). also: further decisions that the sentence rests on; of those, the one
     that decided is shown if the sentence does not hold. holds: whether the

@@ -148,8 +148,8 @@ class Decision:
 
 @for_readers
 @dataclass(frozen=True)
-class Question:
-    """What is asked of the rounds before they are taken.
+class Hypothesis:
+    """What the rounds have to decide, said before they are taken: that a value lies in a window.
 
     Fields:
         values: from a frame of runs to one value per round, a Series indexed by `repeat`.
@@ -316,7 +316,7 @@ def ratio(
     by: str = "stack",
     where: Mapping[str, object] | None = None,
     **bounds: Any,
-) -> Question:
+) -> Hypothesis:
     """Ask for the ratio of two runs of the same round.
 
     Parameters:
@@ -336,7 +336,7 @@ def ratio(
             )
         return over / under
 
-    return Question(values, window(**bounds))
+    return Hypothesis(values, window(**bounds))
 
 
 @for_readers
@@ -346,10 +346,10 @@ def level(
     by: str = "stack",
     where: Mapping[str, object] | None = None,
     **bounds: Any,
-) -> Question:
+) -> Hypothesis:
     """Ask for one figure of the runs: parameters as for `ratio`."""
     conditions = {**(where or {}), **({} if of is None else {by: of})}
-    return Question(lambda frame: _figures(frame, column, conditions), window(**bounds))
+    return Hypothesis(lambda frame: _figures(frame, column, conditions), window(**bounds))
 
 
 def _figures(

@@ -1,8 +1,8 @@
-"""Rounds: everything that is compared once, in turns, as often as a question takes.
+"""Rounds: everything that is compared once, in turns, as often as a hypothesis takes.
 
 Every second round goes the other way round, so that a machine that gets slower or faster touches
 all alike. We look after 8, 16 and 32 rounds, and go on only while the interval straddles an end of
-the window (casebook/laboratory/decisions.py). Where a question then comes out *otherwise*, as many
+the window (casebook/laboratory/decisions.py). Where it then comes out *otherwise*, as many
 rounds again are taken, once, and all of them decide.
 """
 
@@ -18,7 +18,7 @@ import pandas as pd
 from casebook import spans
 from casebook.errors import NotInFile, UsageError
 from casebook.laboratory import reservation
-from casebook.laboratory.decisions import LOOKS, OTHERWISE, UNDECIDED, Question, interval
+from casebook.laboratory.decisions import LOOKS, OTHERWISE, UNDECIDED, Hypothesis, interval
 from casebook.mistakes import check_range, for_readers
 
 Result = TypeVar("Result")
@@ -89,7 +89,7 @@ def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
     """Add `until` and `looks` to a function that measures `repeats` rounds (a decorator).
 
     The parameters that are added:
-        until: a Question or several: as many rounds are taken as they need to be decided. None:
+        until: a Hypothesis or several: as many rounds are taken as they need to be decided. None:
             the function decides how many, by `repeats`.
         looks: after how many rounds we look, in ascending order. The last is the most there are;
             a second attempt doubles the rounds.
@@ -101,7 +101,7 @@ def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
     @wraps(measure)
     def measure_until(
         *args: Any,
-        until: Question | Iterable[Question] | None = None,
+        until: Hypothesis | Iterable[Hypothesis] | None = None,
         looks: Iterable[int] = LOOKS,
         **options: Any,
     ) -> pd.DataFrame:
@@ -111,18 +111,18 @@ def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
         looks = list(looks)
         for look in looks:
             check_range("looks", look, 1, MOST)
-        questions = as_list(() if until is None else until)
-        for question in questions:
-            if not isinstance(question, Question):
-                raise UsageError(f"until is {question!r}; give a Question or several of them")
-        if questions:
+        hypotheses = as_list(() if until is None else until)
+        for hypothesis in hypotheses:
+            if not isinstance(hypothesis, Hypothesis):
+                raise UsageError(f"until is {hypothesis!r}; give a Hypothesis or several of them")
+        if hypotheses:
             if repeats is not None:
                 raise UsageError(
-                    "until= takes as many rounds as its questions need, and repeats= says how "
+                    "until= takes as many rounds as its hypotheses need, and repeats= says how "
                     "many: give one of the two (looks=(8,) is what takes eight rounds and no more)"
                 )
             return until_decided(
-                lambda chosen: measure(*args, **options | {"repeats": chosen}), questions, looks
+                lambda chosen: measure(*args, **options | {"repeats": chosen}), hypotheses, looks
             )
         return measure(*args, **options)
 
@@ -143,10 +143,10 @@ def takes_until(measure: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
 
 def until_decided(
     measure: Callable[[range], pd.DataFrame],
-    questions: Iterable[Question],
+    hypotheses: Iterable[Hypothesis],
     looks: Iterable[int] = LOOKS,
 ) -> pd.DataFrame:
-    """Take rounds until all questions are decided, or the looks are used up.
+    """Take rounds until all hypotheses are decided, or the looks are used up.
 
     If one of them then comes out otherwise, as many rounds again are taken. That happens once:
     there are two attempts at most.
@@ -155,13 +155,13 @@ def until_decided(
         measure: from the numbers of some rounds (range(1, 9)) to their runs, one row a run, with
             the column `repeat`; an empty frame where there are no such rounds to be had, as of
             what was recorded elsewhere.
-        questions: what is to be decided.
+        hypotheses: what is to be decided.
         looks: after how many rounds we look, in ascending order.
 
     Returns the runs of all rounds. After a second attempt they have the column `attempt`, 1 or 2.
     Nothing else is measured meanwhile.
     """
-    questions, frame, count = list(questions), pd.DataFrame(), 0
+    hypotheses, frame, count = list(hypotheses), pd.DataFrame(), 0
     outcomes: set[str] = set()
 
     def measure_rounds(numbers: range) -> pd.DataFrame:
@@ -179,7 +179,7 @@ def until_decided(
             frame, count = pd.concat([frame, runs], ignore_index=True), last
             if runs.empty:
                 break
-            decisions = [question.decide(frame) for question in questions]
+            decisions = [hypothesis.decide(frame) for hypothesis in hypotheses]
             outcomes = {decision.outcome for decision in decisions}
             if UNDECIDED not in outcomes and not any(decision.may_come for decision in decisions):
                 break

@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -74,6 +74,8 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """Keep what this kernel's statements see, or answer them from a machine file."""
     chapter, file = os.environ.get(CHAPTER), os.environ.get(MACHINE)
     _note_cells(shell)
+    # It starts a process the first time, whichever library asks; from then on it knows the answer.
+    platform.processor()
     if file:
         try:
             Answering(shell, chapter or "", machine_files.read_kept(Path(file)))
@@ -178,23 +180,12 @@ class _Statements(ast.NodeTransformer):
     def _audit(self, event: str, _arguments: tuple[Any, ...]) -> None:
         if event not in EVENTS or measurements.is_under_way() or build.is_exploring():
             return
-        if not _is_in_platform():
-            self.note_event()
+        self.note_event()
 
 
 def _call(name: str, number: int, statement: ast.stmt) -> ast.stmt:
     call = ast.parse(f"{name}({number})").body[0]
     return ast.fix_missing_locations(ast.copy_location(call, statement))
-
-
-def _is_in_platform() -> bool:
-    """Say whether the standard library's `platform` asks `uname`, as any library may have it do."""
-    frame: FrameType | None = sys._getframe()
-    while frame:
-        if frame.f_code.co_filename == platform.__file__:
-            return True
-        frame = frame.f_back
-    return False
 
 
 class Keeping(_Statements):

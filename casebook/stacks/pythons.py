@@ -90,11 +90,8 @@ def get(progress: Callable[[str], None] = report) -> None:
 def how_to_get(version: str) -> str:
     """Return the commands that bring a Python of this version, one or the other."""
     ours = ["make pythons"] if conda_platform() else []
-    alternatives = [
-        f"pyenv install {interpreters.LAST_RELEASES.get(version, version)}",
-        f"micromamba create -y -n py{version.replace('.', '')} -c conda-forge python={version}",
-    ]
-    return " or ".join(f"`{command}`" for command in ours + alternatives)
+    others = [f"pyenv install {interpreters.LAST_RELEASES.get(version, version)}"]
+    return " or ".join(f"`{command}`" for command in ours + others)
 
 
 def offer() -> str:

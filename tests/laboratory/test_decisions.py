@@ -58,11 +58,11 @@ def in_turns(random, true_ratio: float):
 
 def outcomes(true_ratio: float, **window) -> Counter:
     random = np.random.default_rng(20261121)
-    question = ratio("cpu_s", "a", "b", **window)
+    hypothesis = ratio("cpu_s", "a", "b", **window)
     found = Counter()
     for _ in range(TRIES):
-        frame = rounds.until_decided(in_turns(random, true_ratio), [question])
-        found[question.decide(frame).outcome] += 1
+        frame = rounds.until_decided(in_turns(random, true_ratio), [hypothesis])
+        found[hypothesis.decide(frame).outcome] += 1
     return found
 
 
@@ -112,11 +112,11 @@ def of(frame: pd.DataFrame):
 
 def wrong(correlation: float) -> dict[str, float]:
     """The share of findings that say either, where the truth is on the very end of the window."""
-    random, question = np.random.default_rng(20261123), ratio("cpu_s", "a", "b", above=1.0)
+    random, hypothesis = np.random.default_rng(20261123), ratio("cpu_s", "a", "b", above=1.0)
     found, attempts = Counter(), Counter()
     for _ in range(TRIES):
         frame = alike(random, 2 * decisions.LOOKS[-1], correlation)
-        decision = question.decide(rounds.until_decided(of(frame), [question]))
+        decision = hypothesis.decide(rounds.until_decided(of(frame), [hypothesis]))
         found[decision.outcome] += 1
         attempts[decision.first is not None] += 1
     assert attempts[True]  # the second attempt is among what is tried here
@@ -220,17 +220,17 @@ def test_what_is_no_window_is_refused(said):
 def test_a_machine_is_not_divided_by_another():
     live = pd.DataFrame({"stack": "a", "repeat": range(1, 9), "cpu_s": 1.0, "source": "live"})
     recorded = live.assign(stack="b", source="reference", cpu_s=9.0)
-    question = ratio("cpu_s", "a", "b", below=0.5)
-    mixed = question.decide(pd.concat([live, recorded]))
+    hypothesis = ratio("cpu_s", "a", "b", below=0.5)
+    mixed = hypothesis.decide(pd.concat([live, recorded]))
     assert (mixed.outcome, mixed.rounds) == (NOT_HERE, 0) and "another machine" in mixed.because
     both = pd.concat([live, live.assign(stack="b", cpu_s=9.0)])
-    assert question.decide(both).outcome == HOLDS
+    assert hypothesis.decide(both).outcome == HOLDS
     # What was recorded of a third thing takes nothing from what was measured of these two.
     third = pd.concat([both, recorded.assign(stack="c")])
-    assert question.decide(third).outcome == HOLDS
+    assert hypothesis.decide(third).outcome == HOLDS
     # Where another machine has all as well, this one decides.
     twice = pd.concat([both.assign(source="reference", cpu_s=1.0), both])
-    assert question.decide(twice).outcome == HOLDS
+    assert hypothesis.decide(twice).outcome == HOLDS
 
 
 def test_a_round_with_two_candidates_is_refused():
@@ -244,10 +244,10 @@ def test_a_round_with_two_candidates_is_refused():
 def test_several_values_of_a_round_are_no_rounds(by):
     """Four rounds with two sizes each are not eight rounds."""
     sizes = pd.DataFrame({"repeat": [1, 2, 3, 4] * 2, "n": [3] * 4 + [10] * 4, "wall_s": 1.0})
-    asked = decisions.Question(lambda runs: runs.set_index(by)["wall_s"], Window(high=2))
+    asked = decisions.Hypothesis(lambda runs: runs.set_index(by)["wall_s"], Window(high=2))
     with pytest.raises(UsageError, match="a round has several values"):
         asked.decide(sizes)
-    one_each = decisions.Question(lambda runs: runs.groupby("repeat")["wall_s"].sum(), Window(3))
+    one_each = decisions.Hypothesis(lambda runs: runs.groupby("repeat")["wall_s"].sum(), Window(3))
     assert one_each.decide(sizes).rounds == 4
 
 

@@ -21,7 +21,7 @@ from casebook.laboratory.decisions import (
     OTHERWISE,
     UNDECIDED,
     Decision,
-    Question,
+    Hypothesis,
     Window,
     decide,
     level,
@@ -296,7 +296,7 @@ def taken(*outcomes_at: tuple[int, float]):
 def test_we_look_after_8_16_and_32_rounds():
     assert decisions.LOOKS == (8, 16, 32) and decisions.ERROR == 0.05
     measure, calls = taken((99, 1.0))
-    straddling = Question(
+    straddling = Hypothesis(
         lambda frame: frame.set_index("repeat")["wall_s"] + frame.set_index("repeat").index % 2,
         Window(low=1.5),
     )
@@ -320,7 +320,7 @@ def test_what_is_decided_at_the_second_look_takes_no_third():
         return walls.where(walls.index != 1, 9.0)  # one odd round of eight leaves it open
 
     measure, calls = taken((99, 1.0))
-    rounds.until_decided(measure, [Question(values, Window(high=2))])
+    rounds.until_decided(measure, [Hypothesis(values, Window(high=2))])
     assert calls == [range(1, 9), range(9, 17)]
 
 
@@ -331,7 +331,7 @@ def test_otherwise_takes_as_many_again_once():
     assert frame["attempt"].tolist() == [1] * 8 + [2] * 8 and frame.index.is_unique
     # Otherwise only at the last look: 32 more.
     measure, calls = taken((99, 1.0))
-    asked = [level("wall_s", above=2), Question(lambda f: f.set_index("repeat")["wall_s"] +
+    asked = [level("wall_s", above=2), Hypothesis(lambda f: f.set_index("repeat")["wall_s"] +
              f.set_index("repeat").index % 2, Window(low=1.5))]  # fmt: skip
     rounds.until_decided(measure, asked)
     assert calls[-1] == range(33, 65)
@@ -356,7 +356,7 @@ def test_a_file_that_took_no_more_rounds_ends_the_looking():
 def test_what_may_still_come_is_waited_for():
     """A question whose rounds lacked something, such as a second core, is asked again."""
 
-    class Waiting(Question):
+    class Waiting(Hypothesis):
         def decide(self, frame):
             free = len(frame) > 8
             return Decision(1, 1, 1, len(frame), self.window, HOLDS if free else NOT_HERE,
@@ -408,9 +408,9 @@ def test_until_stands_in_the_signature_of_what_takes_it():
         ({"repeats": range(3, 3)}, "repeats is 0; choose 1 to 1,000"),
         ({"looks": (8, 0)}, "looks is 0; choose 1 to 1,000"),
         ({"looks": (1001,)}, "looks is 1,001; choose 1 to 1,000"),
-        ({"until": ["soon"]}, "until is 'soon'; give a Question or several of them"),
+        ({"until": ["soon"]}, "until is 'soon'; give a Hypothesis or several of them"),
         ({"until": level("wall_s", above=0), "repeats": 3},
-         "until= takes as many rounds as its questions need, and repeats= says how many: give one "
+         "until= takes as many rounds as its hypotheses need, and repeats= says how many: give one "
          "of the two (looks=(8,) is what takes eight rounds and no more)"),
     ],
 )  # fmt: skip
@@ -483,9 +483,9 @@ def test_figures_that_cannot_be_compared():
          "a ratio to b"),
         (level("wall_s", "a", above=0), pd.concat([both, both]),
          "a round has several runs with stack a: say with where= which is meant"),
-        (Question(lambda frame: frame.set_index("repeat")["wall_s"], Window(low=0)), both,
+        (Hypothesis(lambda frame: frame.set_index("repeat")["wall_s"], Window(low=0)), both,
          "a round has several values: make one of them, as with .groupby('repeat').median()"),
-        (Question(lambda frame: frame.set_index(["repeat", "stack"])["wall_s"], Window(low=0)),
+        (Hypothesis(lambda frame: frame.set_index(["repeat", "stack"])["wall_s"], Window(low=0)),
          both,
          "a round has several values: make one of them, as with .groupby('repeat').median()"),
     ):  # fmt: skip

@@ -21,7 +21,7 @@ from casebook.cases.certificates import cores
 from casebook.cases.fetching import detector
 from casebook.cases.many import capacity
 from casebook.errors import CasebookError, RunFailed, UsageError
-from casebook.laboratory.decisions import Question
+from casebook.laboratory.decisions import Hypothesis
 from casebook.mistakes import (
     STOPPED,
     STOPPED_ELSEWHERE,
@@ -168,7 +168,7 @@ def test_a_class_and_a_method_say_what_is_wrong_as_functions_do(
 def test_methods_that_chapters_call_are_checked() -> None:
     """A chapter's variable says nothing of its class: these are named here."""
     methods = (
-        Question.decide, cores._OnTwoCores.decide, hello.Site.log, detector.Watch.report,
+        Hypothesis.decide, cores._OnTwoCores.decide, hello.Site.log, detector.Watch.report,
         detector.Watch.blocked_in, capacity.Costs.cpu_ms, capacity.Costs.second_ms,
     )  # fmt: skip
     for method in methods:

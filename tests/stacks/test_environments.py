@@ -147,16 +147,15 @@ def test_today_and_here_are_this_python():
     assert environments.find_interpreter("today") == HERE
 
 
-@pytest.mark.parametrize("version, commands", [
-    ("2.7", ["pyenv install 2.7.18", "micromamba create"]),
-    ("3.7", ["pyenv install 3.7.17", "micromamba create"]),
-])  # fmt: skip
-def test_a_missing_interpreter_is_said_with_what_brings_it(no_old_pythons, version, commands):
+@pytest.mark.parametrize(
+    "version, command", [("2.7", "pyenv install 2.7.18"), ("3.7", "pyenv install 3.7.17")]
+)
+def test_a_missing_interpreter_is_said_with_what_brings_it(no_old_pythons, version, command):
     stack = stacks.get(f"stage-1-py{version.replace('.', '')}")
     with pytest.raises(MissingInterpreter, match=f"needs Python {version}") as error:
         environments.ensure(stack)
     assert "\n" not in str(error.value)
-    assert all(command in str(error.value) for command in commands)
+    assert command in str(error.value)
     assert state(stack) == "no interpreter"
     assert environments.status(stack)["interpreter"] is None
 

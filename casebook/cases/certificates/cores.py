@@ -1,6 +1,6 @@
 """Whether two cores were free while something was measured: told by work that shares nothing.
 
-A question about threads beside each other says so, and COMPUTING is among the tasks:
+A hypothesis about threads beside each other says so, and COMPUTING is among the tasks:
 
     dearer = on_two_cores(ratio("cpu_ms", "10 threads", "one thread", by="how", above=1.2))
     frame = loading.measure(stack, [*tasks, COMPUTING], until=[dearer])
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from casebook.cases.certificates.loading import Task
-from casebook.laboratory.decisions import LOOKS, NOT_HERE, Decision, Question
+from casebook.laboratory.decisions import LOOKS, NOT_HERE, Decision, Hypothesis
 from casebook.mistakes import for_readers
 
 #: Two processes that only compute, without certificates, locks or each other.
@@ -28,7 +28,7 @@ def busy(frame: pd.DataFrame) -> pd.Series:
 
 
 @dataclass(frozen=True)
-class _OnTwoCores(Question):
+class _OnTwoCores(Hypothesis):
     @for_readers
     def decide(self, frame: pd.DataFrame) -> Decision:
         cores = busy(frame)
@@ -44,11 +44,11 @@ class _OnTwoCores(Question):
 
 
 @for_readers
-def on_two_cores(question: Question) -> Question:
-    """Return the same question, of the rounds in which two cores were free.
+def on_two_cores(hypothesis: Hypothesis) -> Hypothesis:
+    """Return the same hypothesis, of the rounds in which two cores were free.
 
     If these are fewer than half, and too few for an interval, its outcome is not-here; if a machine
     has two and was busy, more rounds may come. What tells it is COMPUTING, which has to be among
     the tasks of one stack in the same rounds. It has no part in what is asked.
     """
-    return _OnTwoCores(question.values, question.window)
+    return _OnTwoCores(hypothesis.values, hypothesis.window)

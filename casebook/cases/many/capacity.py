@@ -20,7 +20,7 @@ from typing import Any, TypedDict, Unpack
 import pandas as pd
 
 from casebook.errors import UsageError
-from casebook.laboratory.decisions import Question, window
+from casebook.laboratory.decisions import Hypothesis, window
 from casebook.mistakes import check_range, for_readers
 
 
@@ -245,7 +245,7 @@ def with_predictions(costs: Costs, runs: pd.DataFrame) -> pd.DataFrame:
 @for_readers
 def prediction_ratio(
     job: str, basis: Iterable[str], pages: pd.DataFrame, waits: pd.DataFrame, **bounds: Any
-) -> Question:
+) -> Hypothesis:
     """Ask how far the model is off for a job of jobs.measure, in each round; 1 is not at all.
 
     That is the CPU of workers and engine that a page took, divided by what the model says.
@@ -268,7 +268,7 @@ def prediction_ratio(
     def values(frame: pd.DataFrame) -> pd.Series:
         return frame.groupby("repeat").apply(of_a_round, include_groups=False)
 
-    return Question(values, window(**bounds))
+    return Hypothesis(values, window(**bounds))
 
 
 class Fleet(TypedDict, total=False):
@@ -356,7 +356,7 @@ def tasks_per_s(costs: Costs) -> float:
 @for_readers
 def schedulers_asked(
     costs: Costs, tasks_per_second: float, sizes: Iterable[str], **bounds: Any
-) -> Question:
+) -> Hypothesis:
     """Ask how many schedulers a rate of tasks takes, in each round.
 
     Parameters:
@@ -376,7 +376,7 @@ def schedulers_asked(
         rows = frame[frame["job"].isin(sizes)]
         return rows.groupby("repeat").apply(of_a_round, include_groups=False)
 
-    return Question(values, window(**bounds))
+    return Hypothesis(values, window(**bounds))
 
 
 #: How the two are called, by whether they are cured.

@@ -15,7 +15,7 @@ import pandas as pd
 from casebook import places
 from casebook.errors import RunFailed, UsageError
 from casebook.laboratory import rounds
-from casebook.laboratory.decisions import Question, window
+from casebook.laboratory.decisions import Hypothesis, window
 from casebook.laboratory.experiment import Experiment, Parameters
 from casebook.mistakes import check_range, for_readers
 
@@ -129,7 +129,7 @@ def measure(
 
 
 @for_readers
-def follows_the_model(**bounds: Any) -> Question:
+def follows_the_model(**bounds: Any) -> Hypothesis:
     """Ask how far the middle one of three sizes of batches is from the model of the other two.
 
     The model: CPU of workers and engine for a page is a + b / size. The value is what was measured,
@@ -141,7 +141,7 @@ def follows_the_model(**bounds: Any) -> Question:
     def values(frame: pd.DataFrame) -> pd.Series:
         return frame.groupby("repeat").apply(_off_the_model, include_groups=False)
 
-    return Question(values, window(**bounds))
+    return Hypothesis(values, window(**bounds))
 
 
 def _off_the_model(frame: pd.DataFrame) -> float:
