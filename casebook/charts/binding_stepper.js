@@ -19,6 +19,7 @@
     figure.dataset.lmSuppressShortcuts = 'true';
     const runs = JSON.parse(told.textContent);
     let run = 0, line = 0;
+    const atEnd = () => line === runs[run].lines.length - 1;
 
     // Of each drawn run: its names with their two wires, and the objects of each group.
     const drawn = [...figure.querySelectorAll('.nm-run')].map((node, number) => {
@@ -45,7 +46,7 @@
         const button = make('button', 'nm-control', text);
         button.type = 'button';
         button.setAttribute('aria-label', name);
-        button.addEventListener('click', () => show(line + by));
+        button.addEventListener('click', () => show(by > 0 && atEnd() ? 0 : line + by));
         desk.append(button);
         return button;
       };
@@ -64,7 +65,7 @@
     const buttons = runs.map(({ label }, i) => {
       const button = make('button', 'nm-choice', label);
       button.type = 'button';
-      button.addEventListener('click', () => { run = i; show(line); });
+      button.addEventListener('click', () => { const wanted = atEnd() ? Infinity : line; run = i; show(wanted); });
       choices.append(button);
       return button;
     });
@@ -132,7 +133,8 @@
         if (one.node.hidden) continue;
         draw(one, lines[line], last);
         one.back.disabled = line === 0;
-        one.next.disabled = last;
+        one.next.textContent = last ? 'From the start ›' : 'Next line ›';
+        one.next.setAttribute('aria-label', last ? 'From the first line' : 'Next line');
         one.lines.forEach(({ item, button }, i) => {
           item.classList.toggle('nm-now', i === line);
           item.classList.toggle('nm-later', i > line);
@@ -151,6 +153,7 @@
       event.preventDefault();
       show(wanted);
     });
-    show(0);
+    // Who only looks sees how it ends.
+    show(Infinity);
   }
 })();

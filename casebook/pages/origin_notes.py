@@ -68,8 +68,8 @@ def of_the_book(book: Book) -> str:
             f"machine. The others still show the measurements of {owners}, and say so."
         )
     return (
-        f"The story was measured where these pages were written. Laboratory chapters show the "
-        f"measurements of {owners}, and say so; make book ALL=1 measures them as well."
+        f"The story's numbers were measured on the machine that made these pages, the laboratory's "
+        f"earlier, on {owners}. make book ALL=1 measures those as well."
     )
 
 

@@ -72,6 +72,15 @@ def count(markdown: str) -> int:
     return len(re.findall(r"[^\W_][\w'’.,-]*", prose))
 
 
+@pytest.mark.parametrize("chapter", range(1, 13))
+def test_a_chapter_of_the_story_says_how_long_its_text_takes_to_read(chapter: int) -> None:
+    [path] = places.NOTEBOOKS.glob(f"{chapter:02}_*.ipynb")
+    text = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
+    [minutes] = re.findall(r"minutes with its exercises, (\d+) without\.\*", text)
+    words, _ = part(Row(0, 0, 0, chapter, section="", up_to=False))
+    assert abs(int(minutes) - words / WORDS_PER_MINUTE) < 1
+
+
 def test_a_row_reads_for_as_long_as_its_sections_take() -> None:
     wrong = {
         (row.chapter, row.section): (row.read, round(minutes, 1))
