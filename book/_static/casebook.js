@@ -67,3 +67,35 @@
     opened.forEach(fold => { fold.open = false; });
   });
 })();
+
+/* A guess: typed where a chapter asks for one, kept in this browser alone, and met again where the
+ * chapter says what came out. */
+addEventListener('DOMContentLoaded', () => {
+  const asks = [...document.querySelectorAll('.admonition.tip')]
+    .find(box => box.querySelector('.admonition-title')?.textContent === 'Guess first');
+  const answers = document.querySelector('#what-we-learned > h2');
+  if (!asks || !answers) return;
+  const name = `casebook-guess-${location.pathname.split('/').pop()}`;
+  const label = document.createElement('label'), entry = document.createElement('input');
+  Object.assign(entry, {type: 'text', maxLength: 200, placeholder: 'kept in this browser alone'});
+  Object.assign(label, {className: 'guess', textContent: 'Your guess: '});
+  label.append(entry);
+  asks.append(label);
+  const again = document.createElement('p');
+  again.className = 'guess-again';
+  answers.after(again);
+  const show = () => {
+    again.hidden = !entry.value.trim();
+    again.textContent = `You guessed: ${entry.value.trim()}`;
+  };
+  try {
+    entry.value = localStorage.getItem(name) ?? '';
+  } catch { /* no storage here: it is forgotten with the page */ }
+  entry.addEventListener('input', () => {
+    show();
+    try {
+      localStorage.setItem(name, entry.value);
+    } catch { /* see above */ }
+  });
+  show();
+});

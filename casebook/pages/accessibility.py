@@ -28,6 +28,9 @@ BEFORE_LINE = re.compile(r'(?:<span></span>|<code>|</span>|<span class="hll">)*'
 INDENT = re.compile(r'(?:<span class="w">)?( +)(?:</span>)?')
 #: A line of code with this many letters has no room on a phone.
 LONG_LINE = 40
+#: A table of the text; with this many columns it is cards on a phone, and each cell says its title.
+TEXT_TABLE = re.compile(r'<table class="table">.*?</table>', re.DOTALL)
+CARDS = 3
 #: empty-table-header: the corner above row names heads nothing. Not every page has one.
 EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|<p></p>)*</th>")
 
@@ -42,12 +45,29 @@ def amend(pages: Iterable[Path]) -> list[str]:
         text = EMPTY_HEAD.sub(r"<td\1></td>", page.read_text(encoding="utf-8"))
         text = LONG_CODE.sub(_with_breaks, text)
         text = CODE.sub(_with_indents, text)
+        text = TEXT_TABLE.sub(_with_titles, text)
         for pattern, cure in MENDS:
             text, count = re.subn(pattern, cure, text)
             mended[pattern] += count
         page.write_text(text, encoding="utf-8")
     unknown = [pattern for pattern, count in mended.items() if not count]
     return [f"no page has {', '.join(unknown)}: see accessibility.MENDS"] * bool(unknown)
+
+
+def _with_titles(table: re.Match[str]) -> str:
+    """Return a table whose cells say the titles of their columns, if there are CARDS or more."""
+    head, end, body = table[0].partition("</thead>")
+    cells = re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", head, re.DOTALL)
+    titles = [html.unescape(re.sub(r"<[^>]*>", "", cell)).strip() for cell in cells]
+    if len(titles) < CARDS:
+        return table[0]
+
+    def with_title(row: re.Match[str]) -> str:
+        of_row = iter(titles)
+        return re.sub(r"<td\b", lambda _: f'<td data-title="{html.escape(next(of_row))}"', row[0])
+
+    body = re.sub(r"<tr\b.*?</tr>", with_title, body, flags=re.DOTALL)
+    return head.replace('class="table"', 'class="table cards"', 1) + end + body
 
 
 def _with_breaks(word: re.Match[str]) -> str:

@@ -486,6 +486,26 @@ def test_reading_and_checking_are_one_switch_which_every_page_remembers(
     plain.close()
 
 
+def test_a_guess_is_kept_and_met_again_where_the_chapter_says_what_came_out(
+    site: Path, tab: Page
+) -> None:
+    """On its own page alone, after a reload as well, and as it was typed."""
+    story = {path.stem for path in Book(places.ROOT).story()}
+    pages = [page for path, page in chapters_of(site) if path.stem in story]
+    entry, again = tab.get_by_label("Your guess"), tab.locator(".guess-again")
+    for number, page in enumerate(pages):
+        tab.goto(page.as_uri())
+        assert entry.count() == 1 and not again.is_visible(), page.name
+        entry.fill(f"<b>{number}</b> & more")
+    for number, page in enumerate(pages):
+        tab.goto(page.as_uri())
+        assert again.inner_text() == f"You guessed: <b>{number}</b> & more"
+        assert again.evaluate("node => node.closest('section').id") == "what-we-learned"
+        entry.fill(" ")
+        assert not again.is_visible()
+    assert len(pages) == 12
+
+
 def test_what_is_read_calls_no_instrument_of_the_book(site: Path, tab: Page) -> None:
     """In no chapter of the story; every page of it has code, in the text or quoted."""
     story = {path.stem for path in Book(places.ROOT).story()}

@@ -152,3 +152,28 @@ def test_a_long_line_of_code_goes_on_at_its_own_indent_on_a_phone(tmp_path):
         f"</span>{indented}"
         f"{lines[-1]}\n</pre></div>"
     )
+
+
+def test_a_table_of_the_text_with_three_columns_says_the_title_of_each_cell(tmp_path):
+    def table(titles, cells):
+        head = "".join(f"<th><p>{title}</p></th>" for title in titles)
+        row = "".join(f"<td><p>{cell}</p></td>" for cell in cells)
+        return (
+            f'<table class="table">\n<thead><tr>{head}</tr>\n</thead>\n<tbody><tr>{row}</tr>\n'
+            f"<tr>{row}</tr></tbody></table>"
+        )
+
+    wide = table(["", "take <em>it</em> &amp; go", "costs"], ["a", "b", "<code>c</code>"])
+    narrow = table(["if", "then"], ["a", "b"])
+    page = tmp_path / "page.html"
+    page.write_text(wide + narrow)
+    accessibility.amend([page])
+    cells = (
+        '<tr><td data-title=""><p>a</p></td><td data-title="take it &amp; go"><p>b</p></td>'
+        '<td data-title="costs"><p><code>c</code></p></td></tr>'
+    )
+    head, _, _ = wide.partition("<tbody>")
+    head = head.replace('class="table"', 'class="table cards"').replace(
+        "<th><p></p></th>", "<td></td>"
+    )
+    assert page.read_text() == f"{head}<tbody>{cells}\n{cells}</tbody></table>{narrow}"
