@@ -20,8 +20,8 @@
     const choices = make('div', 'tn-choices');
     choices.setAttribute('role', 'group');
     choices.setAttribute('aria-label', 'Which program');
-    const buttons = runs.map(({ label }, i) => {
-      const button = make('button', 'tn-choice', label);
+    const buttons = runs.map(({ label, steps }, i) => {
+      const button = make('button', 'tn-choice', `${label}, ${Math.round(steps.at(-1).to)} ms`);
       button.type = 'button';
       button.addEventListener('click', () => { stop(); run = i; show(0); });
       choices.append(button);

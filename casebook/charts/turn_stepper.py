@@ -198,7 +198,9 @@ class _Run:
         if len(later) and (later.iloc[0][["greenlet", "does"]] == [turn["greenlet"], KEEPS]).all():
             calls = later.iloc[0]["function"]
             return f"{words.capital(name)} runs for {time}, calls {calls}, and keeps the thread."
-        return f"{words.capital(name)} runs for {time}, up to its line below, and lets go."
+        return (
+            f"{words.capital(name)} runs for {time}, as far as the line shown below, and lets go."
+        )
 
     @staticmethod
     def name(row: int) -> str:

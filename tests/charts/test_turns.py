@@ -287,7 +287,9 @@ def test_the_switch_changes_the_run(tab):
         assert at(tab) == before + 1
     assert tab.locator(".tn-run:visible .tn-is-watched").count() == 3
     pressed = tab.locator(".tn-choice[aria-pressed=true]")
-    assert pressed.all_text_contents() == ["with the loop"]
+    tab.locator(".tn-run:visible .tn-slider, .tn-slider:visible").first.press("End")
+    [took_ms] = re.findall(r"are done, after (\d+) ms", says.text_content())
+    assert pressed.all_text_contents() == [f"with the loop, {took_ms} ms"]
 
 
 def test_it_plays_to_the_end_and_stops(tab):
