@@ -158,13 +158,17 @@ def _of_runs(id: str, frame: pd.DataFrame, stack: str, column: str) -> dict[str,
 def _attempts(finding: Finding, value: Any, decisions: Sequence[Decision]) -> list[Attempt]:
     """Return the first attempt and both together, if a finding on a clock needed a second one.
 
-    The second is taken where the rounds are (rounds.until_decided); without one there are none.
+    The second is taken where the rounds are (rounds.until_decided); without one there are none. If
+    it was another decision than the value's that needed it, the first attempt has no value.
     """
-    if finding.outcome == NOT_HERE or not any(decision.first for decision in decisions):
+    firsts = [decision.first for decision in decisions if decision.first]
+    if finding.outcome == NOT_HERE or not firsts:
         return []
     both = Attempt(finding.outcome, finding.value, finding.interval, finding.n)
-    first = Rounds.from_decision(value.first or value) if isinstance(value, Decision) else both
-    return [Attempt(OTHERWISE, first.value, first.interval, first.n), both]
+    if isinstance(value, Decision) and value.first:
+        first = Rounds.from_decision(value.first)
+        return [Attempt(OTHERWISE, first.value, first.interval, first.n), both]
+    return [Attempt(OTHERWISE, None, None, firsts[0].rounds), both]
 
 
 def plain(value: Any, place: str) -> Value:

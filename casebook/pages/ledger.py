@@ -154,8 +154,8 @@ def _outcome(finding: Finding) -> str:
     if finding.because:
         text += f": {in_cell(finding.because)}"
     for number, attempt in enumerate(finding.attempts, 1):
-        value = _quantity(attempt.value)
-        text += f"<br>attempt {number}: {in_cell(attempt.outcome)}, {value}"
+        parts = filter(None, (in_cell(attempt.outcome), _quantity(attempt.value)))
+        text += f"<br>attempt {number}: {', '.join(parts)}"
     return text
 
 

@@ -110,7 +110,7 @@ def test_the_machine_of_a_book_stands_beside_all_others_and_not_beside_itself(mo
     recorded = [Machine(name, {"cores": 2}, []) for name in ("a", "b")]
     monkeypatch.setattr(machine_files, "all_recorded", lambda: recorded)
     monkeypatch.setattr(machine_files, "describe", lambda: {"cores": 4, "commit": "abc1234"})
-    found = [Finding("x", "It is.", source="reference")]
+    found = [Finding("x", "It is.", outcome=HOLDS, source="reference")]
     first, further = records._machines(found, recorded[0], [])
     assert (first.name, [other.name for other in further]) == ("a", ["b"])
     assert [*first.findings] == ["x"]  # in its own book it was measured
