@@ -43,8 +43,9 @@ def build(
 ) -> Path:
     """Bring the book under `root` up to date; returns the first page.
 
-    Measures the story (book/story.txt), and of the laboratory what was measured here before; the
-    rest of the laboratory is written from the file of the machine most like this one.
+    Measures the story (book/story.txt), and of the laboratory what was measured here before, and
+    new chapters; the rest of the laboratory is written from the file of the machine most like this
+    one.
 
     Parameters:
         root: of the book.
@@ -70,7 +71,7 @@ def build(
     nearest = _most_alike(book)
     if nearest and not strict and not _is_there(book):  # nobody waits to read a strict build
         _write_first_pages(book, nearest)
-    chapters = _measure(book, _to_measure(book, everything or nearest is None), nearest)
+    chapters = _measure(book, _to_measure(book, nearest, everything), nearest)
     collected = records.collect(book, chapters)
     first_page, problems = rendering.render(book, chapters, collected)
     # Only now: the page of comparisons shows an author what is missing.
@@ -100,25 +101,41 @@ def is_up_to_date(book: Book) -> bool:
     Then every chapter has run as it is, on this machine or from the machine file that stands in for
     it.
     """
-    measured_here, nearest = _to_measure(book, everything=False), _most_alike(book)
+    nearest = _most_alike(book)
+    measured_here = _to_measure(book, nearest)
     other_paths = [path for path in book.notebooks() if path not in measured_here]
     return not execution.stale_notebooks(book, measured_here) and not (
         other_paths and execution.stale_notebooks(book, other_paths, nearest)
     )
 
 
-def _to_measure(book: Book, everything: bool) -> list[Path]:
+def _to_measure(book: Book, nearest: Path | None, everything: bool = False) -> list[Path]:
     """Return the notebooks that this machine measures.
 
-    They are the story, and what of the laboratory it has measured before; or everything.
+    They are the story, what of the laboratory it has measured before, and new chapters: those none
+    of whose findings is in the nearest machine's file. Without such a file, or with `everything`,
+    all.
     """
     story = book.story()
+    if everything or nearest is None:
+        return book.notebooks()
+    findings = machine_files.read_kept(nearest).findings
 
     def is_of_here(path: Path) -> bool:
         executed = (book.executed / path.name).exists()
         return executed and not book.machine_of(path) and not book.is_waiting(path)
 
-    return [p for p in book.notebooks() if everything or p in story or is_of_here(p)]
+    def is_new(path: Path) -> bool:
+        ids = _claimed_ids(path)
+        return bool(ids and findings) and ids.isdisjoint(findings)
+
+    return [p for p in book.notebooks() if p in story or is_of_here(p) or is_new(p)]
+
+
+def _claimed_ids(path: Path) -> set[str]:
+    """Return the ids of the claims of a notebook, as far as its code says them."""
+    cells = code_cells(read(path))
+    return {id for cell in cells for id, _ in statements.claims_in(tree(cell).body)}
 
 
 def _is_there(book: Book) -> bool:
@@ -222,8 +239,7 @@ def _by_likeness(book: Book) -> list[Path]:
     """
     processor = machine_files.processor()
     files = sorted((book.root / "data" / "machines").glob(f"*{machine_files.SUFFIX}"))
-    cells = (cell for path in book.notebooks() for cell in code_cells(read(path)))
-    ids = {id for cell in cells for id, _ in statements.claims_in(tree(cell).body)}
+    ids = set().union(*map(_claimed_ids, book.notebooks()))
 
     def rank(path: Path) -> tuple[Any, ...]:
         machine = machine_files.read_kept(path)
@@ -248,7 +264,8 @@ def _holes(chapters: Iterable[execution.Chapter]) -> list[str]:
     """
     numbers = {chapter.stem: len(execution.not_in_file(chapter.notebook)) for chapter in chapters}
     return [
-        f"{stem}: {number} cells that its machine file has no answer to, so no link was checked"
+        f"{stem}: {number} cells that its machine file has no answer to, so no link was checked "
+        "(`make book ALL=1` measures it; data/README.md says how the file is renewed)"
         for stem, number in numbers.items()
         if number
     ]
