@@ -104,7 +104,7 @@ class Decision:
         window: where the value had to lie.
         outcome: one of OUTCOMES.
         because: why it cannot be decided here; empty where it can.
-        may_come: it cannot be decided from these rounds, and further rounds may have what they
+        more_rounds_may_decide: these rounds cannot decide it, and further ones may have what they
             lacked, such as a second core that was free.
         correlation: of each round's value with that of the next, from -1 to 1; NaN if unknown.
         first: the decision of the first attempt, which came out otherwise, if there was a second.
@@ -120,7 +120,7 @@ class Decision:
     because: str = ""
     correlation: float = math.nan
     first: "Decision | None" = None
-    may_come: bool = False
+    more_rounds_may_decide: bool = False
 
     @property
     def says_more(self) -> bool:

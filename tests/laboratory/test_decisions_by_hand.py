@@ -180,7 +180,7 @@ def test_few_rounds_or_all_alike_have_no_correlation():
 def test_a_decision_has_the_median_the_interval_and_the_rounds():
     found = decide([1, 8, 2, 7, 3, 6, 4, 5], Window(high=9))  # no round resembles the last
     assert (found.value, found.low, found.high, found.rounds) == (4.5, 1, 8, 8)
-    assert (found.outcome, found.because, found.first, found.may_come) == (HOLDS, "", None, False)
+    assert (found.outcome, found.because, found.first, found.more_rounds_may_decide) == (HOLDS, "", None, False)
     assert found.window == Window(high=9)
     assert type(found.value) is float
 
@@ -360,7 +360,7 @@ def test_what_may_still_come_is_waited_for():
         def decide(self, frame):
             free = len(frame) > 8
             return Decision(1, 1, 1, len(frame), self.window, HOLDS if free else NOT_HERE,
-                            may_come=not free)  # fmt: skip
+                            more_rounds_may_decide=not free)  # fmt: skip
 
     measure, calls = taken((99, 1.0))
     rounds.until_decided(measure, [Waiting(lambda frame: frame, Window(low=0))])
