@@ -46,7 +46,7 @@ def claim(  # noqa: PLR0913 - a chapter's call, each keyword about the finding
     {value} or {value:.1f} in it, and `code` in backticks. value: a number, text or bool, in
     `unit`; or, for a finding on a clock, the Decision from decisions.Hypothesis.decide, whose
     interval decides; the sentence gives it behind the number if it lies far inside the window
-    (Decision.says_more). also: further decisions that the sentence rests on; of those, the one
+    (Decision.interval_tells_more). also: further decisions that the sentence rests on; of those, the one
     that decided is shown if the sentence does not hold. holds: whether the
     condition is met, if the value is no decision; beside a decision, a further condition on
     what was counted. runs: the runs behind it, a frame or an Observation; from a frame come the
@@ -84,7 +84,7 @@ def _of_value(id: str, statement: str, value: Any, outcome: str) -> dict[str, An
     """Return the fields of a finding that follow from its value, or from the rounds of it."""
     rounds: dict[str, Any] = {}
     if isinstance(value, Decision):
-        if outcome == HOLDS and value.says_more:
+        if outcome == HOLDS and value.interval_tells_more:
             statement = _with_interval(statement, value)
         rounds = vars(Rounds.from_decision(value))
         value = rounds["value"]

@@ -123,7 +123,7 @@ class Decision:
     more_rounds_may_decide: bool = False
 
     @property
-    def says_more(self) -> bool:
+    def interval_tells_more(self) -> bool:
         """Check whether the interval says more than the window, which has one end.
 
         So it does if it lies so far inside (beyond twice the end, or below half of it) that the

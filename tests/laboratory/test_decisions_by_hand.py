@@ -107,7 +107,7 @@ def test_ends_make_a_window(ends, own):
 
 
 @pytest.mark.parametrize(
-    ("own", "low", "high", "says_more"),
+    ("own", "low", "high", "interval_tells_more"),
     [
         (Window(low=5), 10.1, 12, True),
         (Window(low=5), 10, 12, False),  # exactly twice
@@ -119,9 +119,9 @@ def test_ends_make_a_window(ends, own):
         (Window(low=5), math.nan, math.nan, False),
     ],
 )
-def test_far_inside_its_window_an_interval_says_more(own, low, high, says_more):
+def test_far_inside_its_window_an_interval_says_more(own, low, high, interval_tells_more):
     decision = Decision((low + high) / 2, low, high, 8, own, HOLDS)
-    assert decision.says_more is says_more
+    assert decision.interval_tells_more is interval_tells_more
 
 
 def test_a_decision_in_words():
