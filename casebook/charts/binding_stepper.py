@@ -18,7 +18,7 @@ from casebook import words
 from casebook.cases.fetching.bindings import (
     GEVENT,
     GEVENT_OPENSSL,
-    HOLDS,
+    HOLDS_THREAD,
     IN_LOOP,
     NOTHING_YET,
     PASSES,
@@ -63,7 +63,7 @@ _ANSWERS = {
     PASSES: "no: asks {}",
     NOTHING_YET: 'no: "nothing yet, ask again"',
     IN_LOOP: "yes, and lets the loop run",
-    HOLDS: "yes, and holds the thread",
+    HOLDS_THREAD: "yes, and holds the thread",
 }
 
 
@@ -206,7 +206,7 @@ class _Run:
         last = self.bindings.layers[-1]
         beats, ms = len(self.bindings.beats), 1000 * self.bindings.wall_s
         count = f"{beats} {'beat' if beats == 1 else 'beats'} in {ms:.0f} ms"
-        if last.does == HOLDS:
+        if last.does == HOLDS_THREAD:
             return (
                 f"The read waits in {last.name}, for this one socket, and holds the thread. "
                 f"The loop is blocked: {count}."
@@ -351,12 +351,12 @@ class _Run:
         silence = (
             f'<i class="nm-silence" style="left:{100 * from_s / end_s:.1f}%;'
             f'width:{100 * long_s / end_s:.1f}%"></i>'
-        ) * (self.bindings.waits == HOLDS)
+        ) * (self.bindings.waits == HOLDS_THREAD)
         beats = "".join(
             f'<i class="nm-beat" style="left:{100 * min(beat / end_s, 1):.1f}%"></i>'
             for beat in self.bindings.beats
         )
-        does = {HOLDS: "blocked", IN_LOOP: "runs the others"}[self.bindings.waits]
+        does = {HOLDS_THREAD: "blocked", IN_LOOP: "runs the others"}[self.bindings.waits]
         return (
             f'<div class="nm-loop nm-loop-{self.bindings.waits}"><b>the loop</b>'
             f'<span class="nm-track" aria-hidden="true">{silence}{beats}</span>'
