@@ -121,7 +121,7 @@ class Finding:
         values["attempts"] = [Attempt(**attempt) for attempt in values.get("attempts") or ()]
         return cls(**values)
 
-    def figure(self, is_known: bool = False) -> str:
+    def in_brief(self, is_known: bool = False) -> str:
         """Return what the finding came to, for a sentence that rests on it.
 
         That is its own sentence, with the interval and what was asked; or why it was not measured.

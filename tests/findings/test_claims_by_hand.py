@@ -140,8 +140,8 @@ def test_in_the_book_of_a_machine_file_nothing_is_live(monkeypatch):
 def test_what_decided_in_words(fields, found):
     finding = Finding("x", "It is 2.", value=2.0, n=8, **{"outcome": HOLDS} | fields)
     assert finding.clock() == found
-    assert finding.figure() == ": ".join(filter(None, ["It is 2", found]))
-    assert finding.figure(is_known=True) == (found or "It is 2")
+    assert finding.in_brief() == ": ".join(filter(None, ["It is 2", found]))
+    assert finding.in_brief(is_known=True) == (found or "It is 2")
 
 
 @pytest.mark.parametrize(
@@ -162,11 +162,11 @@ def test_what_did_not_hold_says_how_to_measure_more(monkeypatch, outcome, window
     finding = Finding("x", "It is X.", outcome=outcome, window=window, because=because)
     assert claims._remark(finding, "why") == remark
     if outcome == NOT_HERE:
-        assert finding.figure() == "..it has no Python 2.X"
+        assert finding.in_brief() == "..it has no Python 2.X"
 
 
 def test_a_figure_is_a_sentence_without_its_full_stop():
-    assert Finding("x", "It is X.", outcome=HOLDS, value=2.0, n=8).figure() == "It is X"
+    assert Finding("x", "It is X.", outcome=HOLDS, value=2.0, n=8).in_brief() == "It is X"
 
 
 @pytest.mark.parametrize(
