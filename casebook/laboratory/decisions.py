@@ -6,15 +6,15 @@
 
 A *round* takes each of the things compared once, in turns (laboratory/rounds.py). Each round
 gives one value: a ratio of two runs next to each other, or one run's figure. The finding is the
-median of these values, and its interval is that of order statistics: two of the sorted values,
+median of these values, and its confidence interval is that of order statistics: two of the sorted values,
 which have the true median between them whatever the noise looks like (scipy.stats.quantile_test;
 W. J. Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2).
 
-We look after 8, 16 and 32 rounds. Where we find *otherwise*, as many rounds again are taken
-(`rounds.until_decided`), and all together decide: that is the fourth and last look. Whoever looks
-four times errs more often than who looks once, so the error of 5 % is shared out: each look may err
-in 1.25 %. tests/laboratory/test_decisions.py measures the rate,
-the second attempt included, with drift and with spells of a slow machine put in.
+We look after 8, 16 and 32 rounds. If we find *otherwise*, as many rounds again are taken
+(`rounds.until_decided`), and all together decide: that is the fourth and last look. Four looks make
+an error more likely than one, so the 5 % are divided among them (Bonferroni): 1.25 % each.
+tests/laboratory/test_decisions.py measures the rate, the second attempt included, with drift and
+with spells of a slow machine put in.
 
 That interval takes each round for a new one. Where rounds resemble the ones before them, more than
 independent rounds of that number seem to, it is widened, as if there were fewer of them.

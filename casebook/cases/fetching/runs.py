@@ -229,8 +229,8 @@ def measure(  # noqa: PLR0913  what a reader may choose
     """Measure stacks in turns. Defaults come from the current mode.
 
     Parameters:
-        names: of stacks, one or several. So for n, client, scheme and trust: every combination is
-            run.
+        names: one stack name or several; n, client, scheme and trust also take several, and every
+            combination is run.
         n: pages per run.
         delay_s: seconds that the server waits before each response.
         repeats: rounds, in each of which everything is run once.
