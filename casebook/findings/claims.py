@@ -21,10 +21,17 @@ from IPython.display import display
 from casebook import words
 from casebook.errors import UsageError
 from casebook.findings import reach
-from casebook.findings.finding import Attempt, Finding, Rounds, Value, in_words, outcome_of
+from casebook.findings.finding import Attempt, Finding, Rounds, Value, outcome_of
 from casebook.findings.media import CLAIM
 from casebook.findings.sentences import Sentence, origin
-from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
+from casebook.laboratory.decisions import (
+    HOLDS,
+    NOT_HERE,
+    OTHERWISE,
+    UNDECIDED,
+    Decision,
+    outcome_in_words,
+)
 from casebook.mistakes import for_readers
 
 #: The sign of the mark at the end of a sentence.
@@ -204,7 +211,7 @@ def _show(finding: Finding, frame: pd.DataFrame) -> None:
         id=finding.id,
         text=finding.statement,
         sign=_SIGNS[finding.outcome],
-        outcome=in_words(finding.outcome),
+        outcome=outcome_in_words(finding.outcome),
         origin=origin(recorded, total) if is_here else "",
         details="; ".join(filter(None, (source, clock))) if is_here else "",
         remark=_remark(finding, clock),

@@ -13,7 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
+from casebook.laboratory.decisions import (
+    HOLDS,
+    NOT_HERE,
+    OTHERWISE,
+    UNDECIDED,
+    Decision,
+    outcome_in_words,
+)
 
 #: The field `holds` of claims.json for each outcome. Programs decide by `outcome`: the text counts as
 #: true.
@@ -149,14 +156,9 @@ class Finding:
                 interval = f"of what it rests on, one figure is {rounds.value:.3g}, {interval}"
             parts = [interval, f"asked: {rounds.window}"]
         if self.attempts:
-            outcomes = ", then ".join(in_words(attempt.outcome) for attempt in self.attempts)
+            outcomes = ", then ".join(outcome_in_words(attempt.outcome) for attempt in self.attempts)
             parts.append(f"measured twice: {outcomes}")
         return ", ".join(parts)
-
-
-def in_words(outcome: str) -> str:
-    """Return an outcome as a reader says it: "not here"."""
-    return outcome.replace("-", " ")
 
 
 def outcome_of(decisions: Sequence[Decision], holds: bool | None, not_here: str) -> tuple[str, str]:

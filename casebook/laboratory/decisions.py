@@ -39,6 +39,12 @@ from casebook.words import ON, REFERENCE
 HOLDS, UNDECIDED, OTHERWISE, NOT_HERE = "holds", "undecided", "otherwise", "not-here"
 OUTCOMES = (HOLDS, UNDECIDED, OTHERWISE, NOT_HERE)
 
+
+def outcome_in_words(outcome: str) -> str:
+    """Return an outcome as a reader says it: "not here"."""
+    return outcome.replace("-", " ")
+
+
 #: After how many rounds we look. A second attempt doubles the rounds: one look more.
 LOOKS = (8, 16, 32)
 #: How often a finding may come out on the wrong side of its window, all looks together.
