@@ -53,14 +53,13 @@ def claim(  # noqa: PLR0913 - a chapter's call, each keyword about the finding
     {value} or {value:.1f} in it, and `code` in backticks. value: a number, text or bool, in
     `unit`; or, for a finding on a clock, the Decision from decisions.Hypothesis.decide, whose
     interval decides; the sentence gives it behind the number if it lies far inside the window
-    (Decision.interval_tells_more). also: further decisions that the sentence rests on; of those, the one
-    that decided is shown if the sentence does not hold. holds: whether the
-    condition is met, if the value is no decision; beside a decision, a further condition on
-    what was counted. runs: the runs behind it, a frame or an Observation; from a frame come the
-    number of runs, the stacks, the source and, if it has `column`, the spread (smallest and
-    largest). not_here: why this machine cannot decide it. on: what else it was measured on, of
-    which the runs have no column, such as a server; what they have is added anyway
-    (reach.conditions_of).
+    (Decision.interval_tells_more). also: further decisions that the sentence rests on; of those,
+    the one that decided is shown if the sentence does not hold. holds: whether the condition is
+    met, if the value is no decision; beside a decision, a further condition on what was counted.
+    runs: the runs behind it, a frame or an Observation; from a frame come the number of runs, the
+    stacks, the source and, if it has `column`, the spread (smallest and largest). not_here: why
+    this machine cannot decide it. on: what else it was measured on, of which the runs have no
+    column, such as a server; what they have is added anyway (reach.conditions_of).
 
     Raises UsageError for a value that is not a finite number, or without a condition. Two claims
     of one id fail the build.

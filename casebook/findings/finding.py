@@ -22,8 +22,8 @@ from casebook.laboratory.decisions import (
     outcome_in_words,
 )
 
-#: The field `holds` of claims.json for each outcome. Programs decide by `outcome`: the text counts as
-#: true.
+#: The field `holds` of claims.json for each outcome. Programs decide by `outcome`, since the text
+#: counts as true.
 AS_HOLDS = {HOLDS: True, UNDECIDED: None, OTHERWISE: False, NOT_HERE: "not here"}
 
 Value = bool | int | float | str
@@ -156,7 +156,9 @@ class Finding:
                 interval = f"of what it rests on, one figure is {rounds.value:.3g}, {interval}"
             parts = [interval, f"asked: {rounds.window}"]
         if self.attempts:
-            outcomes = ", then ".join(outcome_in_words(attempt.outcome) for attempt in self.attempts)
+            outcomes = ", then ".join(
+                outcome_in_words(attempt.outcome) for attempt in self.attempts
+            )
             parts.append(f"measured twice: {outcomes}")
         return ", ".join(parts)
 

@@ -6,9 +6,10 @@
 
 A *round* takes each of the things compared once, in turns (laboratory/rounds.py). Each round
 gives one value: a ratio of two runs next to each other, or one run's figure. The finding is the
-median of these values, and its confidence interval is that of order statistics: two of the sorted values,
-which have the true median between them whatever the noise looks like (scipy.stats.quantile_test;
-W. J. Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2).
+median of these values, and its confidence interval is that of order statistics: two of the sorted
+values, which have the true median between them whatever the noise looks like
+(scipy.stats.quantile_test; W. J. Conover, Practical Nonparametric Statistics, 3rd edition, section
+3.2).
 
 We look after 8, 16 and 32 rounds. If we find *otherwise*, as many rounds again are taken
 (`rounds.until_decided`), and all together decide: that is the fourth and last look. Four looks make

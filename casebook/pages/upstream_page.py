@@ -1,4 +1,4 @@
-"""What changed upstream: a page of the book, and what a chapter says a finding of which has turned."""
+"""What changed upstream: a page of the book, and what chapters say of findings that have turned."""
 
 import json
 from pathlib import Path

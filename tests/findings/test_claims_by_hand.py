@@ -89,8 +89,10 @@ def test_two_attempts_are_both_told():
     ]  # fmt: skip
     assert claims._attempts(finding, decision(), [decision()]) == []
     assert claims._attempts(replace(finding, outcome=NOT_HERE), second, [second]) == []
-    # Of a count beside decisions, the number is that of the last attempt.
-    assert claims._attempts(finding, 7, [second])[0] == Attempt(OTHERWISE, 2.0, [1.0, 3.0], 16)
+    # If it was not the value's own decision, no value is known of the first attempt alone.
+    for value in (7, decision()):
+        told = claims._attempts(finding, value, [second])
+        assert told == [Attempt(OTHERWISE, None, None, 8), Attempt(HOLDS, 2.0, [1.0, 3.0], 16)]
 
 
 def frame(*sources: str) -> pd.DataFrame:
@@ -369,9 +371,7 @@ def test_a_record_is_read_as_it_was_written():
 
 def test_what_the_findings_on_clocks_are_worth_together():
     def finding(correlation: float | None, window: str | None = "below 1") -> Finding:
-        return Finding(
-            "x", "It is.", outcome=HOLDS, window=window, correlation=correlation, n=8
-        )
+        return Finding("x", "It is.", outcome=HOLDS, window=window, correlation=correlation, n=8)
 
     correlations = (0.1, 0.6, 0.5, None, 0.9)
     text = ledger._of_clocks([*map(finding, correlations), finding(0.99, None)])

@@ -180,7 +180,12 @@ def test_few_rounds_or_all_alike_have_no_correlation():
 def test_a_decision_has_the_median_the_interval_and_the_rounds():
     found = decide([1, 8, 2, 7, 3, 6, 4, 5], Window(high=9))  # no round resembles the last
     assert (found.value, found.low, found.high, found.rounds) == (4.5, 1, 8, 8)
-    assert (found.outcome, found.because, found.first, found.more_rounds_may_decide) == (HOLDS, "", None, False)
+    assert (found.outcome, found.because, found.first, found.more_rounds_may_decide) == (
+        HOLDS,
+        "",
+        None,
+        False,
+    )
     assert found.window == Window(high=9)
     assert type(found.value) is float
 

@@ -70,7 +70,9 @@ def test_a_chapter_none_of_whose_findings_the_machine_file_has_is_measured(tmp_p
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
         nbformat.write(notebook, tmp_path / "notebooks" / f"{name}.ipynb")
     entries = "".join(f"  - file: notebooks/{name}\n" for name in [*chapters][1:])
-    (tmp_path / "_toc.yml").write_text(f"format: jb-book\nroot: notebooks/told\nchapters:\n{entries}")
+    (tmp_path / "_toc.yml").write_text(
+        f"format: jb-book\nroot: notebooks/told\nchapters:\n{entries}"
+    )
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "story.txt").write_text("told\n")
 

@@ -1,7 +1,8 @@
 """The instructions that one load of all certificates takes: a witness without a clock.
 
 valgrind runs the load on a simulated processor and counts (its tool cachegrind, without the
-caches). That is about 60 times slower, but repeatable to 0.1 %, however busy the machine is. It counts what OpenSSL does, not how long it waits: threads take turns in it.
+caches). That is about 60 times slower, but repeatable to 0.1 %, however busy the machine is. It
+counts what OpenSSL does, not how long it waits: threads take turns in it.
 
 Where there is no valgrind, the counts are those of a machine that has it.
 """
