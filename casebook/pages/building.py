@@ -112,30 +112,22 @@ def is_up_to_date(book: Book) -> bool:
 def _to_measure(book: Book, nearest: Path | None, everything: bool = False) -> list[Path]:
     """Return the notebooks that this machine measures.
 
-    They are the story, what of the laboratory it has measured before, and new chapters: those none
-    of whose findings is in the nearest machine's file. Without such a file, or with `everything`,
-    all.
+    They are the story, what of the laboratory it has measured before, and chapters that the nearest
+    machine did not have when its file was written. Without such a file, or with `everything`, all.
     """
     story = book.story()
     if everything or nearest is None:
         return book.notebooks()
-    findings = machine_files.read_kept(nearest).findings
+    known = machine_files.read_kept(nearest).chapters
 
     def is_of_here(path: Path) -> bool:
         executed = (book.executed / path.name).exists()
         return executed and not book.machine_of(path) and not book.is_waiting(path)
 
     def is_new(path: Path) -> bool:
-        ids = _claimed_ids(path)
-        return bool(ids and findings) and ids.isdisjoint(findings)
+        return bool(known) and path.stem not in known  # older files do not say
 
     return [p for p in book.notebooks() if p in story or is_of_here(p) or is_new(p)]
-
-
-def _claimed_ids(path: Path) -> set[str]:
-    """Return the ids of the claims of a notebook, as far as its code says them."""
-    cells = code_cells(read(path))
-    return {id for cell in cells for id, _ in statements.claims_in(tree(cell).body)}
 
 
 def _is_there(book: Book) -> bool:
@@ -239,7 +231,8 @@ def _by_likeness(book: Book) -> list[Path]:
     """
     processor = machine_files.processor()
     files = sorted((book.root / "data" / "machines").glob(f"*{machine_files.SUFFIX}"))
-    ids = set().union(*map(_claimed_ids, book.notebooks()))
+    cells = (cell for path in book.notebooks() for cell in code_cells(read(path)))
+    ids = {id for cell in cells for id, _ in statements.claims_in(tree(cell).body)}
 
     def rank(path: Path) -> tuple[Any, ...]:
         machine = machine_files.read_kept(path)

@@ -60,32 +60,32 @@ def test_a_strict_build_names_the_chapters_with_cells_that_have_no_answer() -> N
     assert line.startswith("torn: 2 cells")
 
 
-def test_a_chapter_none_of_whose_findings_the_machine_file_has_is_measured(tmp_path: Path) -> None:
+def test_a_chapter_that_the_nearest_machine_did_not_have_is_measured(
+    tmp_path: Path, monkeypatch
+) -> None:
     """Its page would be holes, and a strict build would fail until the file is renewed."""
-    chapters = {"told": ["new-1"], "known": ["old-1"], "grown": ["old-2", "new-2"],
-                "new": ["new-3", "new-4"], "silent": []}  # fmt: skip
     (tmp_path / "notebooks").mkdir()
-    for name, ids in chapters.items():
-        code = "\n".join(f'claim("{id}", "It is.", 1, True)' for id in ids)
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-        nbformat.write(notebook, tmp_path / "notebooks" / f"{name}.ipynb")
-    entries = "".join(f"  - file: notebooks/{name}\n" for name in [*chapters][1:])
+    for name in ("told", "known", "new"):
+        (tmp_path / "notebooks" / f"{name}.ipynb").touch()
     (tmp_path / "_toc.yml").write_text(
-        f"format: jb-book\nroot: notebooks/told\nchapters:\n{entries}"
+        "format: jb-book\nroot: notebooks/told\nchapters:\n- file: notebooks/known\n"
+        "- file: notebooks/new\n"
     )
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "story.txt").write_text("told\n")
 
-    def measured(*known: str, **options: bool) -> list[str]:
-        findings = {id: {"id": id, "statement": "It is.", "outcome": HOLDS} for id in known}
-        file = tmp_path / f"m{len(known)}{machine_files.SUFFIX}"
-        machine_files.save(Machine("m", {"cores": 2}, [{"asked": ["x"]}], findings), file)
-        return [path.stem for path in building._to_measure(Book(tmp_path), file, **options)]
+    def measured(*stems: str, nearest: Path | None = tmp_path, everything: bool = False) -> list:
+        chapters = {stem: {"stem": stem} for stem in stems}
+        machine = Machine("m", {}, [], {}, chapters)
+        monkeypatch.setattr(machine_files, "read_kept", lambda _: machine)
+        paths = building._to_measure(Book(tmp_path), nearest, everything)
+        return [path.stem for path in paths]
 
-    assert measured("old-1", "old-2") == ["told", "new"]
-    assert measured() == ["told"]  # the reference run has no findings at all
-    assert measured("old-1", "old-2", everything=True) == [*chapters]
-    assert [path.stem for path in building._to_measure(Book(tmp_path), None)] == [*chapters]
+    assert measured("told", "known") == ["told", "new"]
+    assert measured("told", "known", "new") == ["told"]
+    assert measured() == ["told"]  # an older file does not say
+    assert measured("told", "known", everything=True) == ["told", "known", "new"]
+    assert measured(nearest=None) == ["told", "known", "new"]
 
 
 def test_a_chapter_that_failed_runs_again_in_the_next_build(tmp_path: Path, monkeypatch) -> None:
