@@ -1,14 +1,14 @@
-"""What changed upstream: verdicts of the book, decided for the newest releases of the packages.
+"""What changed upstream: findings about packages, decided for their newest releases.
 
     python -m casebook.upstream [--keep] [FILE]
 
-Each verdict is a finding of a chapter about a package. It is decided by the same bench, in the same
-stack, with another release of that one package; one that is over is not decided. Prints the page in
-Markdown, or writes it to FILE; --keep also writes book/upstream.json, from which the book's page is
-made, and what a chapter says of its verdicts. Then it asks what clients can do today, in their
-newest releases. Exits with 1 if a verdict is not as the table says, or if a client does what it did
-not do when that file was written: then the sentences made from its row have to be looked at. Needs
-the network, for the packages only.
+Each is a finding of a chapter. It is decided by the same bench, in the same stack, with another
+release of that one package; one that is over is not decided. Prints the page in Markdown, or writes
+it to FILE; --keep also writes book/upstream.json, from which the book's page is made, and what a
+chapter says of its findings. Then it asks what clients can do today, in their newest releases.
+Exits with 1 if a finding is not as the table says, or if a client does what it did not do when that
+file was written: then the sentences made from its row have to be looked at. Needs the network, for
+the packages only.
 """
 
 import json
@@ -34,8 +34,8 @@ from casebook.laboratory import measurements
 from casebook.pages import upstream_page as pages
 from casebook.stacks import environments, locks
 
-#: Whether a verdict is true, and the counts that show it.
-Outcome = tuple[bool, str]
+#: Whether a finding is true, and the counts that show it.
+Evidence = tuple[bool, str]
 Answer = dict[str, Any]
 
 
@@ -47,7 +47,7 @@ class PackageClaim:
     and true; before: the release before that, for which it is not true, empty if none is known.
     true_to: the newest when this was written. turned: the first release for which it is no longer
     true, once that is known. stack: the stack in which `decide`, given its name, decides it.
-    Without `decide` the verdict is over: its releases are in locks, so that each build of its
+    Without `decide` the finding is over: its releases are in locks, so that each build of its
     chapter decides it.
     """
 
@@ -58,49 +58,49 @@ class PackageClaim:
     true_from: str
     true_to: str
     stack: str
-    decide: Callable[[str], Outcome] | None = None
+    decide: Callable[[str], Evidence] | None = None
     before: str = ""
     turned: str = ""
 
 
-def _handshakes(stack: str, client: str = "shared") -> Outcome:
+def _handshakes(stack: str, client: str = "shared") -> Evidence:
     row = handshakes.measure(stack, client, delay_s=0.5).iloc[0]
     peak = int(row["peak_handshakes"])
     return peak == 1, f"{peak} of {row['n']} handshakes under way at once"
 
 
-def _shared_by_httpx2(stack: str) -> Outcome:
+def _shared_by_httpx2(stack: str) -> Evidence:
     row = handshakes.measure(stack, "httpx2-default", delay_s=0.5).iloc[0]
     peak = int(row["peak_handshakes"])
     counts = f"a context of {row['context']}, {peak} of {row['n']} handshakes under way at once"
     return row["context"] == "ssl" and peak > 1, counts
 
 
-def _patched_first(stack: str) -> Outcome:
+def _patched_first(stack: str) -> Evidence:
     good = handshakes.after_patching(stack, ["standard", "shared"]).set_index("way")["good"]
     counts = f"{good['standard']} of 8 pages with ssl's context, {good['shared']} with truststore's"
     return (good["standard"], good["shared"]) == (8, 0), counts
 
 
-def _in_flight(stack: str) -> Outcome:
+def _in_flight(stack: str) -> Evidence:
     runs = measure(stack, n=10, delay_s=0.2, repeats=1)
     peak = int(runs["counters_peak_in_flight"].max())
     verdict = analysis.verdict_of(runs)
     return verdict == analysis.SERIAL, f"{peak} of 10 requests in flight at once, {verdict}"
 
 
-def _load_each(stack: str) -> Outcome:
+def _load_each(stack: str) -> Evidence:
     row = _twelve(stack, client="threads")
     return row["counters_load_verify_locations"] == 12, _of_connections(row)
 
 
-def _load_unverified(stack: str) -> Outcome:
+def _load_unverified(stack: str) -> Evidence:
     row = _twelve(stack, client="threads", trust="off")
     loads = int(row["counters_default_loads"])
     return loads == 12, f"{loads} loads of the default for {row['counters_handshakes']} connections"
 
 
-def _load_once(stack: str) -> Outcome:
+def _load_once(stack: str) -> Evidence:
     row = _twelve(stack)
     return 0 < row.filter(like="_load").sum() < 3, _of_connections(row)
 
@@ -116,47 +116,47 @@ def _twelve(stack: str, trust: str = "bundle", **client: str) -> pd.Series:
     return measure(stack, n=12, delay_s=0, trust=trust, repeats=1, **client).iloc[0]
 
 
-def _of_pip(stack: str) -> Outcome:
+def _of_pip(stack: str) -> Evidence:
     return _handshakes(stack, "httpx-default")
 
 
-def _each_handshake(_stack: str) -> Outcome:
+def _each_handshake(_stack: str) -> Evidence:
     rows = certificates.connection_costs.measure(n=7, repeats=1).set_index("context")
     loads = int(rows.loc["truststore", "loads"])
     return loads == 7, f"{loads} loads for 7 connections that share a context"
 
 
-def _unpatched(_stack: str) -> Outcome:
+def _unpatched(_stack: str) -> Evidence:
     verdict, _ = patients.measured_of(patients.all_patients()["geventhttpclient"])
     return verdict == analysis.SERIAL, f"over HTTPS it is {verdict}"
 
 
-def _clients_on_a_loop(stack: str, client: str = "httpx-each") -> Outcome:
+def _clients_on_a_loop(stack: str, client: str = "httpx-each") -> Evidence:
     row = loop.measure(client, n=10, delay_s=0.1, stack=stack).iloc[0]
     return row["on_loop"] == 10, f"{row['on_loop']} loads on the loop for 10 clients"
 
 
-def _over_plain_http(stack: str) -> Outcome:
+def _over_plain_http(stack: str) -> Evidence:
     row = loop.measure("httpx-each", n=10, delay_s=0.1, scheme="http", stack=stack).iloc[0]
     counts = f"{row['on_loop']} loads on the loop for 10 clients that ask over plain HTTP"
     return row["on_loop"] == 10, counts
 
 
-def _of_openai(stack: str) -> Outcome:
+def _of_openai(stack: str) -> Evidence:
     return _clients_on_a_loop(stack, "openai-each")
 
 
-def _of_openai_pairs(stack: str) -> Outcome:
+def _of_openai_pairs(stack: str) -> Evidence:
     row = loop.measure("openai-pair-each", n=7, stack=stack).iloc[0]
     return row["on_loop"] == 14, f"{row['on_loop']} loads on the loop for 7 pairs of clients"
 
 
-def _made_alone(stack: str) -> Outcome:
+def _made_alone(stack: str) -> Evidence:
     row = loop.measure("botocore-each", n=10, stack=stack).iloc[0]
     return row["loads"] == 0, f"{row['loads']} loads when 10 clients are made"
 
 
-def _agent(stack: str) -> Outcome:
+def _agent(stack: str) -> Evidence:
     with bookstore.open_store("granian") as store:  # of the same release each time
         protocol = bookstore.hello.asked_by_agent(store, stack)
         offered = store.protocol
@@ -164,7 +164,7 @@ def _agent(stack: str) -> Outcome:
     return (offered, protocol) == ("h2", "HTTP/1.1"), counts
 
 
-def _read_each(stack: str) -> Outcome:
+def _read_each(stack: str) -> Evidence:
     reading = certificates.reading
     if reason := reading.not_here():
         raise RunFailed(f"Who reads the bundle cannot be told here: {reason}.")
@@ -175,18 +175,18 @@ def _read_each(stack: str) -> Outcome:
     ), f"read {times_text} times for {' and '.join(map(str, pages))} pages"
 
 
-def _in_a_thread(stack: str) -> Outcome:
+def _in_a_thread(stack: str) -> Evidence:
     row = loop.measure("aiobotocore-each", n=10, delay_s=0.1, stack=stack).iloc[0]
     counts = f"{row['loads']} loads for 10 clients, {row['on_loop']} of them on the loop"
     return row["loads"] == 10 and not row["on_loop"], counts
 
 
-def _one_client(stack: str) -> Outcome:
+def _one_client(stack: str) -> Evidence:
     row = loop.measure("botocore-asked-one", n=10, stack=stack).iloc[0]
     return row["loads"] == 10, f"{row['loads']} loads by one client for 10 requests at once"
 
 
-def _at_import(stack: str) -> Outcome:
+def _at_import(stack: str) -> Evidence:
     row = loop.measure("aiohttp-each", n=10, delay_s=0.1, stack=stack).iloc[0]
     counts = f"{row['at_import']} loads at import, {row['loads']} for 10 sessions"
     return row["at_import"] > 0 and not row["loads"], counts
@@ -350,18 +350,18 @@ PACKAGE_CLAIMS = [
 ]  # fmt: skip
 
 
-def decide(verdict: PackageClaim, version: str) -> Answer:
-    """Decide a verdict for one release of its package.
+def decide(package_claim: PackageClaim, version: str) -> Answer:
+    """Decide a finding for one release of its package.
 
     Everything else in the stack stays as the book has it, as far as it is compatible with that
-    release. Returns version, still (whether the verdict is true) and counts. Raises
+    release. Returns version, still (whether the finding is true) and counts. Raises
     EnvironmentFailed if the release cannot be installed, RunFailed if it does not do what is
-    measured, and UsageError for a verdict that is over.
+    measured, and UsageError for a finding that is over.
     """
-    if not verdict.decide:
-        raise UsageError(f"{verdict.claim} is over: each build of its chapter decides it")
-    with _with_release(verdict.stack, verdict.package, version):
-        is_true, counts = verdict.decide(verdict.stack)
+    if not package_claim.decide:
+        raise UsageError(f"{package_claim.claim} is over: each build of its chapter decides it")
+    with _with_release(package_claim.stack, package_claim.package, version):
+        is_true, counts = package_claim.decide(package_claim.stack)
     return {"version": version, "still": bool(is_true), "counts": counts}
 
 
@@ -385,12 +385,12 @@ def _with_release(name: str, package: str, version: str) -> Iterator[None]:
             table[name] = stack
 
 
-def newest(verdict: PackageClaim, allowed: str = "", prerelease: bool = False) -> str:
-    """Return the newest release of a verdict's package, or of those that are allowed (">2,<3").
+def newest(package_claim: PackageClaim, allowed: str = "", prerelease: bool = False) -> str:
+    """Return the newest release of a finding's package, or of those that are allowed (">2,<3").
 
     Raises EnvironmentFailed if there is none.
     """
-    return _newest(verdict.stack, verdict.package, allowed, prerelease)
+    return _newest(package_claim.stack, package_claim.package, allowed, prerelease)
 
 
 def _newest(name: str, package: str, allowed: str = "", prerelease: bool = False) -> str:
@@ -398,38 +398,38 @@ def _newest(name: str, package: str, allowed: str = "", prerelease: bool = False
     return stacks.pins(text)[package]
 
 
-def find_turn(verdict: PackageClaim, turned: str) -> str:
-    """Return the first release for which a verdict no longer holds, given a later one.
+def find_turn(package_claim: PackageClaim, turned: str) -> str:
+    """Return the first release for which a finding is no longer true, given a later one.
 
     It goes down release by release, to the newest one that the table calls true.
     """
     while True:
         try:
-            below = newest(verdict, f">{verdict.true_to},<{turned}", prerelease=True)
-            if decide(verdict, below)["still"]:
+            below = newest(package_claim, f">{package_claim.true_to},<{turned}", prerelease=True)
+            if decide(package_claim, below)["still"]:
                 return turned
         except CasebookError:  # there is none in between, or none that runs
             return turned
         turned = below
 
 
-def answers(verdict: PackageClaim) -> list[Answer]:
-    """Decide a verdict for the newest release, and for the newest pre-release if there is one.
+def answers(package_claim: PackageClaim) -> list[Answer]:
+    """Decide a finding for the newest release, and for the newest pre-release if there is one.
 
-    Each answer also has `turned`: the first release for which the verdict is no longer true. If a
-    release cannot be decided, `still` is None, and counts say why. Empty for a verdict that is
+    Each answer also has `turned`: the first release for which the finding is no longer true. If a
+    release cannot be decided, `still` is None, and counts say why. Empty for a finding that is
     over.
     """
-    if not verdict.decide:
+    if not package_claim.decide:
         return []
     by_version: dict[str, Answer] = {}
     for prerelease in (False, True):
         version = "the newest"
         try:
-            version = newest(verdict, prerelease=prerelease)
+            version = newest(package_claim, prerelease=prerelease)
             if version not in by_version:
-                answer = decide(verdict, version)
-                turned = "" if answer["still"] else find_turn(verdict, version)
+                answer = decide(package_claim, version)
+                turned = "" if answer["still"] else find_turn(package_claim, version)
                 by_version[version] = answer | {"turned": turned}
         except CasebookError as error:
             reason = str(error).splitlines()[0]
@@ -488,7 +488,7 @@ def row_changes(today: list[Answer], kept: list[Answer]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Decide all verdicts, ask what clients can do, and return the exit code."""
+    """Decide all findings, ask what clients can do, and return the exit code."""
     parser = ArgumentParser("python -m casebook.upstream", description=__doc__.splitlines()[0])
     parser.add_argument("--keep", action="store_true", help="also write book/upstream.json")
     parser.add_argument("file", nargs="?", type=Path, help="write the page here, not on the screen")
@@ -496,14 +496,14 @@ def main(arguments: list[str]) -> int:
     names = ("package", "claim", "chapter", "says", "before", "true_from", "true_to", "turned")
     rows = []
     as_expected = True
-    for verdict in PACKAGE_CLAIMS:
-        answered = answers(verdict)
-        as_expected &= all(answer["still"] is not bool(verdict.turned) for answer in answered)
+    for package_claim in PACKAGE_CLAIMS:
+        answered = answers(package_claim)
+        as_expected &= all(answer["still"] is not bool(package_claim.turned) for answer in answered)
         if answered:  # a pre-release may be of another shape
             as_expected &= answered[0]["still"] is not None
-        rows.append({name: getattr(verdict, name) for name in names} | {"answers": answered})
+        rows.append({name: getattr(package_claim, name) for name in names} | {"answers": answered})
         for reply in answered:
-            print(f"{verdict.package} {reply['version']}: {reply['counts']}", file=sys.stderr)
+            print(f"{package_claim.package} {reply['version']}: {reply['counts']}", file=sys.stderr)
     today = clients()
     known = pages.load(places.ROOT).get("clients", [])
     for change in (changes := row_changes(today, known)):
@@ -513,7 +513,7 @@ def main(arguments: list[str]) -> int:
     known_rows = {row["client"]: row for row in known}
     today = [known_rows.get(row["client"], row) if "failure" in row else row for row in today]
     today = [row for row in today if "failure" not in row]
-    record = {"asked": measurements.utc_now()[:10], "verdicts": rows, "clients": today}
+    record = {"asked": measurements.utc_now()[:10], "findings": rows, "clients": today}
     if options.keep:
         content = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
         (places.ROOT / pages.KEPT).write_text(content, encoding="utf-8")

@@ -18,7 +18,7 @@ from casebook import words
 from casebook.cases.fetching.bindings import (
     GEVENT,
     GEVENT_OPENSSL,
-    HOLDS,
+    HOLDS_THREAD,
     IN_LOOP,
     NOTHING_YET,
     PASSES,
@@ -36,11 +36,11 @@ from casebook.mistakes import for_readers
 _JS = Path(__file__).with_suffix(".js")
 
 _SOCKET, _CONTEXT, _POLL = "socket.socket", "ssl.SSLContext", "select.poll"
-_COPY, _CONNECTION = "urllib3.util.ssl_.SSLContext", "OpenSSL.SSL.Connection"
+_URLLIB3_CONTEXT, _CONNECTION = "urllib3.util.ssl_.SSLContext", "OpenSSL.SSL.Connection"
 #: Names that may stand for the same objects, from the top of the picture to its foot.
-_GROUPS = ((_SOCKET,), (_CONTEXT, _COPY), (_CONNECTION,), (_POLL,))
+_GROUPS = ((_SOCKET,), (_CONTEXT, _URLLIB3_CONTEXT), (_CONNECTION,), (_POLL,))
 #: How a name is written where it is not as Python has it.
-_SHORT = {_COPY: "urllib3's SSLContext"}
+_SHORT = {_URLLIB3_CONTEXT: "urllib3's SSLContext"}
 _OWNERS = (PYTHON, GEVENT, PYOPENSSL, GEVENT_OPENSSL)
 
 #: The line of each step, as a program would have it.
@@ -63,7 +63,7 @@ _ANSWERS = {
     PASSES: "no: asks {}",
     NOTHING_YET: 'no: "nothing yet, ask again"',
     IN_LOOP: "yes, and lets the loop run",
-    HOLDS: "yes, and holds the thread",
+    HOLDS_THREAD: "yes, and holds the thread",
 }
 
 
@@ -85,7 +85,7 @@ def bindings(
     data = data.replace("</", "<\\/")
     name = slug(name or title)
     finding = " ".join(panel.finding() for panel in panels)
-    reading = (
+    explanation = (
         "Left the names that programs use, right the objects that they stand for after the marked "
         "line, in the colour of their owner. Below it is one read of a page: the layers that were "
         "on the stack while nothing had arrived, from the script down. What urllib3 does between "
@@ -99,11 +99,11 @@ def bindings(
         f"{style('figure', 'bindings')}{body}"
         f'<figcaption><p class="cb-title">{escape(title)}.</p>'
         f'<p class="cb-finding-text">{escape(finding)}</p>'
-        f'<p class="cb-source">{escape(f"{source} {reading}")}</p></figcaption>'
+        f'<p class="cb-source">{escape(f"{source} {explanation}")}</p></figcaption>'
         f'<script type="application/json">{data}</script>'
         f"<script>{_JS.read_text(encoding='utf-8')}</script></figure>"
     )
-    return Chart(name, html, f"{title}. {finding}", f"{title}. {finding} {source} {reading}")
+    return Chart(name, html, f"{title}. {finding}", f"{title}. {finding} {source} {explanation}")
 
 
 class _Board:
@@ -175,7 +175,7 @@ class _Run:
         """Say what a line has changed, in a sentence or two."""
         if step == READ:
             return self._read_sentence()
-        copied = owners.get(_COPY, "")
+        copied = owners.get(_URLLIB3_CONTEXT, "")
         targets = words.join(dict.fromkeys(f"{owners[name]}'s" for name in moved))
         verb = "points" if len(moved) == 1 else "point"
         news = f"{words.join(map(_short_name, moved))} now {verb} to {targets}."
@@ -206,7 +206,7 @@ class _Run:
         last = self.bindings.layers[-1]
         beats, ms = len(self.bindings.beats), 1000 * self.bindings.wall_s
         count = f"{beats} {'beat' if beats == 1 else 'beats'} in {ms:.0f} ms"
-        if last.does == HOLDS:
+        if last.does == HOLDS_THREAD:
             return (
                 f"The read waits in {last.name}, for this one socket, and holds the thread. "
                 f"The loop is blocked: {count}."
@@ -215,7 +215,7 @@ class _Run:
 
     def finding(self) -> str:
         """Say in a sentence where urllib3's copy points in the end, and what the read did."""
-        owner = self.states[-1].owners.get(_COPY, "")
+        owner = self.states[-1].owners.get(_URLLIB3_CONTEXT, "")
         label = words.capital(self.label)
         return f"{label}: urllib3's SSLContext is {owner}'s. {self._read_sentence()}"
 
@@ -351,12 +351,12 @@ class _Run:
         silence = (
             f'<i class="nm-silence" style="left:{100 * from_s / end_s:.1f}%;'
             f'width:{100 * long_s / end_s:.1f}%"></i>'
-        ) * (self.bindings.waits == HOLDS)
+        ) * (self.bindings.waits == HOLDS_THREAD)
         beats = "".join(
             f'<i class="nm-beat" style="left:{100 * min(beat / end_s, 1):.1f}%"></i>'
             for beat in self.bindings.beats
         )
-        does = {HOLDS: "blocked", IN_LOOP: "runs the others"}[self.bindings.waits]
+        does = {HOLDS_THREAD: "blocked", IN_LOOP: "runs the others"}[self.bindings.waits]
         return (
             f'<div class="nm-loop nm-loop-{self.bindings.waits}"><b>the loop</b>'
             f'<span class="nm-track" aria-hidden="true">{silence}{beats}</span>'
@@ -372,7 +372,7 @@ def _answer(layer: Layer, next_name: str) -> str:
 
 def _is_early(name: str, owners: Mapping[str, str]) -> bool:
     """Say whether a name is a copy made before gevent patched the original."""
-    return name == _COPY and owners[name] == PYTHON and owners[_CONTEXT] == GEVENT
+    return name == _URLLIB3_CONTEXT and owners[name] == PYTHON and owners[_CONTEXT] == GEVENT
 
 
 def _short_name(name: str) -> str:

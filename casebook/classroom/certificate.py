@@ -7,7 +7,7 @@ from typing import Any
 
 from casebook import words
 from casebook.findings import side_by_side
-from casebook.laboratory.decisions import OUTCOMES
+from casebook.laboratory.decisions import OUTCOMES, outcome_in_words
 from casebook.laboratory.machine_files import Machine
 
 #: The most differences that are told in words: a sheet has no room for more.
@@ -60,7 +60,7 @@ def page(machines: Sequence[Machine], title: str) -> str:
     differently, at most TOLD of them in words. Texts of the files are escaped: they are strangers'.
     """
     heads = [f"<th>{head}</th>" for head in ("machine", "processor", "cores", "Python", "OpenSSL")]
-    heads += [f'<th class="count">{outcome.replace("-", " ")}</th>' for outcome in OUTCOMES]
+    heads += [f'<th class="count">{outcome_in_words(outcome)}</th>' for outcome in OUTCOMES]
     rows = side_by_side.findings(machines)
     differing = [row for row in rows if row.differs]
     items = [_difference(row, machines) for row in differing[:TOLD]]
@@ -105,7 +105,7 @@ def _difference(row: side_by_side.Row, machines: Sequence[Machine]) -> str:
         ]
         if names:
             on = words.join(names) if len(names) <= NAMED else f"{len(names)} machines"
-            parts.append(f"{outcome.replace('-', ' ')} on {on}")
+            parts.append(f"{outcome_in_words(outcome)} on {on}")
     return f"{row.statement.rstrip('.')}. {words.capital('; '.join(parts))}."
 
 

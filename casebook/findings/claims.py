@@ -21,10 +21,17 @@ from IPython.display import display
 from casebook import words
 from casebook.errors import UsageError
 from casebook.findings import reach
-from casebook.findings.finding import Attempt, Finding, Rounds, Value, in_words, outcome_of
+from casebook.findings.finding import Attempt, Finding, Rounds, Value, outcome_of
 from casebook.findings.media import CLAIM
 from casebook.findings.sentences import Sentence, origin
-from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
+from casebook.laboratory.decisions import (
+    HOLDS,
+    NOT_HERE,
+    OTHERWISE,
+    UNDECIDED,
+    Decision,
+    outcome_in_words,
+)
 from casebook.mistakes import for_readers
 
 #: The sign of the mark at the end of a sentence.
@@ -46,14 +53,13 @@ def claim(  # noqa: PLR0913 - a chapter's call, each keyword about the finding
     {value} or {value:.1f} in it, and `code` in backticks. value: a number, text or bool, in
     `unit`; or, for a finding on a clock, the Decision from decisions.Hypothesis.decide, whose
     interval decides; the sentence gives it behind the number if it lies far inside the window
-    (Decision.says_more). also: further decisions that the sentence rests on; of those, the one
-    that decided is shown if the sentence does not hold. holds: whether the
-    condition is met, if the value is no decision; beside a decision, a further condition on
-    what was counted. runs: the runs behind it, a frame or an Observation; from a frame come the
-    number of runs, the stacks, the source and, if it has `column`, the spread (smallest and
-    largest). not_here: why this machine cannot decide it. on: what else it was measured on, of
-    which the runs have no column, such as a server; what they have is added anyway
-    (reach.conditions_of).
+    (Decision.interval_tells_more). also: further decisions that the sentence rests on; of those,
+    the one that decided is shown if the sentence does not hold. holds: whether the condition is
+    met, if the value is no decision; beside a decision, a further condition on what was counted.
+    runs: the runs behind it, a frame or an Observation; from a frame come the number of runs, the
+    stacks, the source and, if it has `column`, the spread (smallest and largest). not_here: why
+    this machine cannot decide it. on: what else it was measured on, of which the runs have no
+    column, such as a server; what they have is added anyway (reach.conditions_of).
 
     Raises UsageError for a value that is not a finite number, or without a condition. Two claims
     of one id fail the build.
@@ -84,7 +90,7 @@ def _of_value(id: str, statement: str, value: Any, outcome: str) -> dict[str, An
     """Return the fields of a finding that follow from its value, or from the rounds of it."""
     rounds: dict[str, Any] = {}
     if isinstance(value, Decision):
-        if outcome == HOLDS and value.says_more:
+        if outcome == HOLDS and value.interval_tells_more:
             statement = _with_interval(statement, value)
         rounds = vars(Rounds.from_decision(value))
         value = rounds["value"]
@@ -158,13 +164,17 @@ def _of_runs(id: str, frame: pd.DataFrame, stack: str, column: str) -> dict[str,
 def _attempts(finding: Finding, value: Any, decisions: Sequence[Decision]) -> list[Attempt]:
     """Return the first attempt and both together, if a finding on a clock needed a second one.
 
-    The second is taken where the rounds are (rounds.until_decided); without one there are none.
+    The second is taken where the rounds are (rounds.until_decided); without one there are none. If
+    it was another decision than the value's that needed it, the first attempt has no value.
     """
-    if finding.outcome == NOT_HERE or not any(decision.first for decision in decisions):
+    firsts = [decision.first for decision in decisions if decision.first]
+    if finding.outcome == NOT_HERE or not firsts:
         return []
     both = Attempt(finding.outcome, finding.value, finding.interval, finding.n)
-    first = Rounds.from_decision(value.first or value) if isinstance(value, Decision) else both
-    return [Attempt(OTHERWISE, first.value, first.interval, first.n), both]
+    if isinstance(value, Decision) and value.first:
+        first = Rounds.from_decision(value.first)
+        return [Attempt(OTHERWISE, first.value, first.interval, first.n), both]
+    return [Attempt(OTHERWISE, None, None, firsts[0].rounds), both]
 
 
 def plain(value: Any, place: str) -> Value:
@@ -200,7 +210,7 @@ def _show(finding: Finding, frame: pd.DataFrame) -> None:
         id=finding.id,
         text=finding.statement,
         sign=_SIGNS[finding.outcome],
-        outcome=in_words(finding.outcome),
+        outcome=outcome_in_words(finding.outcome),
         origin=origin(recorded, total) if is_here else "",
         details="; ".join(filter(None, (source, clock))) if is_here else "",
         remark=_remark(finding, clock),

@@ -13,9 +13,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Decision
+from casebook.laboratory.decisions import (
+    HOLDS,
+    NOT_HERE,
+    OTHERWISE,
+    UNDECIDED,
+    Decision,
+    outcome_in_words,
+)
 
-#: What `holds` is in claims.json for each outcome.
+#: The field `holds` of claims.json for each outcome. Programs decide by `outcome`, since the text
+#: counts as true.
 AS_HOLDS = {HOLDS: True, UNDECIDED: None, OTHERWISE: False, NOT_HERE: "not here"}
 
 Value = bool | int | float | str
@@ -25,7 +33,7 @@ Value = bool | int | float | str
 class Rounds:
     """The rounds of a decision: their median, their number, its interval, and what was asked.
 
-    What is no number, such as the interval of three rounds, is None: JSON has no NaN.
+    A missing number is None, since JSON has no NaN: three rounds have no interval.
     """
 
     value: float | None
@@ -48,7 +56,10 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Attempt:
-    """How a finding on a clock came out in one of two attempts."""
+    """How a finding on a clock came out in the first attempt, or in both together.
+
+    Fields as in Finding; value and interval are None if they are not known of the first alone.
+    """
 
     outcome: str
     value: Value | None
@@ -66,9 +77,11 @@ class Finding:
         value: what was measured, in `unit`; None if it was not measured here.
         n: the number of runs behind it, or of rounds.
         spread: the smallest and the largest of these runs, if they have the column in question.
-        interval, window: of a finding on a clock, what its rounds say and what was asked.
-        decided: the rounds that made the outcome, if others than those of `value` are among them.
-        correlation: of a round with the next, the most of all decisions; None if unknown.
+        interval, window: of a finding on a clock, the confidence interval of the median and what
+            was asked.
+        decided: the rounds of the first decision that has this outcome; None if the finding holds,
+            or if a count made the outcome.
+        correlation: of a round with the next, the largest of all decisions; None if unknown.
         outcome: one of decisions.OUTCOMES.
         because: why it cannot be decided here.
         attempts: both, if a finding on a clock needed a second one.
@@ -89,7 +102,7 @@ class Finding:
     window: str | None = None
     decided: Rounds | None = None
     correlation: float | None = None
-    outcome: str = HOLDS
+    outcome: str = field(kw_only=True)
     because: str = ""
     attempts: list[Attempt] = field(default_factory=list)
     source: str = ""
@@ -99,25 +112,23 @@ class Finding:
     live: bool = False
     keys: list[str] = field(default_factory=list)
 
-    @property
-    def holds(self) -> bool | str | None:
-        """Return the outcome as True, False, None (undecided) or "not here"."""
-        return AS_HOLDS[self.outcome]
-
     def as_json(self) -> dict[str, Any]:
-        """Return the finding as a JSON object."""
-        return asdict(self) | {"holds": self.holds}
+        """Return the finding as a JSON object, with AS_HOLDS."""
+        return asdict(self) | {"holds": AS_HOLDS[self.outcome]}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Finding":
-        """Read a finding as `as_json` writes it; a field that is missing has its default."""
+        """Read a finding as `as_json` writes it.
+
+        A field that is missing has its default; id, statement and outcome have none (TypeError).
+        """
         values = {f.name: record[f.name] for f in fields(cls) if f.name in record}
         if values.get("decided"):
             values["decided"] = Rounds(**values["decided"])
         values["attempts"] = [Attempt(**attempt) for attempt in values.get("attempts") or ()]
         return cls(**values)
 
-    def figure(self, is_known: bool = False) -> str:
+    def in_brief(self, is_known: bool = False) -> str:
         """Return what the finding came to, for a sentence that rests on it.
 
         That is its own sentence, with the interval and what was asked; or why it was not measured.
@@ -145,14 +156,11 @@ class Finding:
                 interval = f"of what it rests on, one figure is {rounds.value:.3g}, {interval}"
             parts = [interval, f"asked: {rounds.window}"]
         if self.attempts:
-            outcomes = ", then ".join(in_words(attempt.outcome) for attempt in self.attempts)
+            outcomes = ", then ".join(
+                outcome_in_words(attempt.outcome) for attempt in self.attempts
+            )
             parts.append(f"measured twice: {outcomes}")
         return ", ".join(parts)
-
-
-def in_words(outcome: str) -> str:
-    """Return an outcome as a reader says it: "not here"."""
-    return outcome.replace("-", " ")
 
 
 def outcome_of(decisions: Sequence[Decision], holds: bool | None, not_here: str) -> tuple[str, str]:

@@ -20,7 +20,14 @@ from casebook.cases.fetching import analysis, run_record
 from casebook.errors import UsageError
 from casebook.findings.finding import Finding
 from casebook.laboratory import recorded_rows
-from casebook.laboratory.decisions import HOLDS, NOT_HERE, OTHERWISE, UNDECIDED, Window
+from casebook.laboratory.decisions import (
+    HOLDS,
+    NOT_HERE,
+    OTHERWISE,
+    UNDECIDED,
+    Window,
+    outcome_in_words,
+)
 from casebook.laboratory.machine_files import Machine
 
 #: What is said of a machine at the head of a comparison, in words.
@@ -173,7 +180,7 @@ def outcome(finding: dict[str, Any] | None, window: str = "") -> str:
     """
     if not finding:
         return "not among its findings"
-    result = finding.get("outcome", "?").replace("-", " ")
+    result = outcome_words = outcome_in_words(finding.get("outcome", "?"))
     value, interval = finding.get("value"), finding.get("interval") or []
     if isinstance(value, bool | str):
         result += f", {value}"
@@ -188,8 +195,8 @@ def outcome(finding: dict[str, Any] | None, window: str = "") -> str:
         result += f", asked: {finding['window']}"
     if finding.get("outcome") == NOT_HERE and finding.get("because"):
         result += f" ({finding['because']})"
-    if outcomes := [name.replace("-", " ") for name in finding.get("others", [])]:
-        if set(outcomes) != {finding.get("outcome", "?").replace("-", " ")}:
+    if outcomes := [*map(outcome_in_words, finding.get("others", []))]:
+        if set(outcomes) != {outcome_words}:
             result += f"; in further builds {words.join(outcomes)}"
     return result
 

@@ -6,15 +6,16 @@
 
 A *round* takes each of the things compared once, in turns (laboratory/rounds.py). Each round
 gives one value: a ratio of two runs next to each other, or one run's figure. The finding is the
-median of these values, and its interval is that of order statistics: two of the sorted values,
-which have the true median between them whatever the noise looks like (scipy.stats.quantile_test;
-W. J. Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2).
+median of these values, and its confidence interval is that of order statistics: two of the sorted
+values, which have the true median between them whatever the noise looks like
+(scipy.stats.quantile_test; W. J. Conover, Practical Nonparametric Statistics, 3rd edition, section
+3.2).
 
-We look after 8, 16 and 32 rounds. Where we find *otherwise*, as many rounds again are taken
-(`rounds.until_decided`), and all together decide: that is the fourth and last look. Whoever looks
-four times errs more often than who looks once, so the error of 5 % is shared out: each look may err
-in 1.25 %. tests/laboratory/test_decisions.py measures the rate,
-the second attempt included, with drift and with spells of a slow machine put in.
+We look after 8, 16 and 32 rounds. If we find *otherwise*, as many rounds again are taken
+(`rounds.until_decided`), and all together decide: that is the fourth and last look. Four looks make
+an error more likely than one, so the 5 % are divided among them (Bonferroni): 1.25 % each.
+tests/laboratory/test_decisions.py measures the rate, the second attempt included, with drift and
+with spells of a slow machine put in.
 
 That interval takes each round for a new one. Where rounds resemble the ones before them, more than
 independent rounds of that number seem to, it is widened, as if there were fewer of them.
@@ -38,6 +39,12 @@ from casebook.words import ON, REFERENCE
 
 HOLDS, UNDECIDED, OTHERWISE, NOT_HERE = "holds", "undecided", "otherwise", "not-here"
 OUTCOMES = (HOLDS, UNDECIDED, OTHERWISE, NOT_HERE)
+
+
+def outcome_in_words(outcome: str) -> str:
+    """Return an outcome as a reader says it: "not here"."""
+    return outcome.replace("-", " ")
+
 
 #: After how many rounds we look. A second attempt doubles the rounds: one look more.
 LOOKS = (8, 16, 32)
@@ -104,7 +111,7 @@ class Decision:
         window: where the value had to lie.
         outcome: one of OUTCOMES.
         because: why it cannot be decided here; empty where it can.
-        may_come: it cannot be decided from these rounds, and further rounds may have what they
+        more_rounds_may_decide: these rounds cannot decide it, and further ones may have what they
             lacked, such as a second core that was free.
         correlation: of each round's value with that of the next, from -1 to 1; NaN if unknown.
         first: the decision of the first attempt, which came out otherwise, if there was a second.
@@ -120,10 +127,10 @@ class Decision:
     because: str = ""
     correlation: float = math.nan
     first: "Decision | None" = None
-    may_come: bool = False
+    more_rounds_may_decide: bool = False
 
     @property
-    def says_more(self) -> bool:
+    def interval_tells_more(self) -> bool:
         """Check whether the interval says more than the window, which has one end.
 
         So it does if it lies so far inside (beyond twice the end, or below half of it) that the

@@ -90,7 +90,7 @@ class Experiment:
             needs, in values that JSON knows. It raises RunFailed if something is wrong that it does
             not return. It runs the script itself, so within_s, tells and variables are not used,
             and depends_on names the files that it rests on.
-        draws: says of parameters whether the script leaves something to chance. Then it is told
+        is_random: says of parameters whether the script leaves something to chance. Then it is told
             the seed of this build (`lots`, laboratory/lots.py), which is no part of the question:
             another build is another sample. With another seed it is measured again.
         spares: says of parameters whether asking is too expensive just now. Then an answer in a
@@ -113,7 +113,7 @@ class Experiment:
     variables: Callable[[], Mapping[str, str]] = _no_values
     beside: tuple[Path, ...] = ()
     ask: Callable[..., dict[str, Any]] | None = None
-    draws: Callable[[Parameters], bool] = never
+    is_random: Callable[[Parameters], bool] = never
     spares: Callable[[Parameters], bool] = never
     nearest: tuple[str, ...] = ()
     form: Callable[[Sequence[Any], dict[str, Any], Any], Sequence[Any]] | None = None
@@ -270,7 +270,7 @@ class Experiment:
 
     def _lots(self, parameters: Parameters) -> Parameters:
         """Return what the script is told of chance."""
-        return {"lots": lots.seed()} if self.draws(parameters) else {}
+        return {"lots": lots.seed()} if self.is_random(parameters) else {}
 
     def question(
         self, targets: Sequence[Stack], parameters: Parameters, repeat: Any = 1

@@ -32,6 +32,9 @@ ANSWERS = (RunFailed, VisitFailed, ServerFailed)
 #: Where an answer has the name of such an error and its message.
 FAILED = "failed"
 
+#: What NotInFile says.
+_NO_ANSWER = "its machine file has no answer to this"
+
 
 def utc_now() -> str:
     """Return the time: UTC, ISO 8601, to the second."""
@@ -209,7 +212,7 @@ def new(measure: Callable[[], dict[str, Any]], key: str = "", label: str = "") -
     from a machine file.
     """
     if _answers is not None:
-        raise NotInFile("its machine file has no answer to this")
+        raise NotInFile(_NO_ANSWER)
     with reservation.shared(), _mark_under_way(), spans.span(spans.MEASUREMENT, label):
         result = conditions.watched(measure)
     return {"measured_at": utc_now()} | result | {"commit": commit(), "schema": SCHEMA, "key": key}
@@ -227,7 +230,10 @@ def stored_or_new(key: Key, measure: Callable[[], dict[str, Any]]) -> dict[str, 
     as a failure, for machine files, and is always tried again. Raises as `new`, and what `measure`
     raises.
     """
-    if _answers is not None and (recorded := answered(key.question)):
+    if _answers is not None:
+        recorded = answered(key.question)
+        if not recorded:  # before any lock: nothing can be measured
+            raise NotInFile(_NO_ANSWER)
         if failure := _failure_of(recorded):
             raise failure
         return recorded

@@ -181,7 +181,8 @@ def until_decided(
                 break
             decisions = [hypothesis.decide(frame) for hypothesis in hypotheses]
             outcomes = {decision.outcome for decision in decisions}
-            if UNDECIDED not in outcomes and not any(decision.may_come for decision in decisions):
+            is_open = any(decision.more_rounds_may_decide for decision in decisions)
+            if UNDECIDED not in outcomes and not is_open:
                 break
         if OTHERWISE in outcomes:
             runs = measure_rounds(range(count + 1, 2 * count + 1))

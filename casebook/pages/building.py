@@ -43,8 +43,9 @@ def build(
 ) -> Path:
     """Bring the book under `root` up to date; returns the first page.
 
-    Measures the story (book/story.txt), and of the laboratory what was measured here before; the
-    rest of the laboratory is written from the file of the machine most like this one.
+    Measures the story (book/story.txt), and of the laboratory what was measured here before, and
+    new chapters; the rest of the laboratory is written from the file of the machine most like this
+    one.
 
     Parameters:
         root: of the book.
@@ -70,7 +71,7 @@ def build(
     nearest = _most_alike(book)
     if nearest and not strict and not _is_there(book):  # nobody waits to read a strict build
         _write_first_pages(book, nearest)
-    chapters = _measure(book, _to_measure(book, everything or nearest is None), nearest)
+    chapters = _measure(book, _to_measure(book, nearest, everything), nearest)
     collected = records.collect(book, chapters)
     first_page, problems = rendering.render(book, chapters, collected)
     # Only now: the page of comparisons shows an author what is missing.
@@ -100,25 +101,33 @@ def is_up_to_date(book: Book) -> bool:
     Then every chapter has run as it is, on this machine or from the machine file that stands in for
     it.
     """
-    measured_here, nearest = _to_measure(book, everything=False), _most_alike(book)
+    nearest = _most_alike(book)
+    measured_here = _to_measure(book, nearest)
     other_paths = [path for path in book.notebooks() if path not in measured_here]
     return not execution.stale_notebooks(book, measured_here) and not (
         other_paths and execution.stale_notebooks(book, other_paths, nearest)
     )
 
 
-def _to_measure(book: Book, everything: bool) -> list[Path]:
+def _to_measure(book: Book, nearest: Path | None, everything: bool = False) -> list[Path]:
     """Return the notebooks that this machine measures.
 
-    They are the story, and what of the laboratory it has measured before; or everything.
+    They are the story, what of the laboratory it has measured before, and chapters that the nearest
+    machine did not have when its file was written. Without such a file, or with `everything`, all.
     """
     story = book.story()
+    if everything or nearest is None:
+        return book.notebooks()
+    known = machine_files.read_kept(nearest).chapters
 
     def is_of_here(path: Path) -> bool:
         executed = (book.executed / path.name).exists()
         return executed and not book.machine_of(path) and not book.is_waiting(path)
 
-    return [p for p in book.notebooks() if everything or p in story or is_of_here(p)]
+    def is_new(path: Path) -> bool:
+        return bool(known) and path.stem not in known  # older files do not say
+
+    return [p for p in book.notebooks() if p in story or is_of_here(p) or is_new(p)]
 
 
 def _is_there(book: Book) -> bool:
@@ -248,7 +257,8 @@ def _holes(chapters: Iterable[execution.Chapter]) -> list[str]:
     """
     numbers = {chapter.stem: len(execution.not_in_file(chapter.notebook)) for chapter in chapters}
     return [
-        f"{stem}: {number} cells that its machine file has no answer to, so no link was checked"
+        f"{stem}: {number} cells that its machine file has no answer to, so no link was checked "
+        "(`make book ALL=1` measures it; data/README.md says how the file is renewed)"
         for stem, number in numbers.items()
         if number
     ]

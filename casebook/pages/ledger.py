@@ -14,7 +14,7 @@ from casebook.findings import side_by_side
 from casebook.findings.finding import Finding, Rounds, Value
 from casebook.findings.published import Comparison, described
 from casebook.laboratory import error_rates
-from casebook.laboratory.decisions import ERROR, independent
+from casebook.laboratory.decisions import ERROR, independent, outcome_in_words
 from casebook.laboratory.machine_files import Machine
 
 #: The file of all findings, beside the pages that include it and in the built book.
@@ -40,7 +40,7 @@ _COUNTED = {
 
 def came_out(outcomes: Iterable[str]) -> str:
     """Return how many came out in which way: "8 hold, 1 is undecided"."""
-    counts = Counter(outcome.replace("-", " ") for outcome in outcomes)
+    counts = Counter(map(outcome_in_words, outcomes))
     return ", ".join(
         f"{counts[outcome_name]} {forms[counts[outcome_name] > 1]}"
         for outcome_name, forms in _COUNTED.items()
@@ -154,8 +154,8 @@ def _outcome(finding: Finding) -> str:
     if finding.because:
         text += f": {in_cell(finding.because)}"
     for number, attempt in enumerate(finding.attempts, 1):
-        value = _quantity(attempt.value)
-        text += f"<br>attempt {number}: {in_cell(attempt.outcome)}, {value}"
+        parts = filter(None, (in_cell(attempt.outcome), _quantity(attempt.value)))
+        text += f"<br>attempt {number}: {', '.join(parts)}"
     return text
 
 

@@ -219,7 +219,7 @@ class MarkSentences(SphinxTransform):
             marked += [nodes.strong("", f"{MARKS[gravest][0]}:"), nodes.Text(" "), *sentence]
         figures: dict[tuple[str, str], Finding] = {}  # two may lack the same thing: said once
         for finding in failed:
-            figure = finding.figure(is_known=finding.id in self.told_ids)
+            figure = finding.in_brief(is_known=finding.id in self.told_ids)
             self.told_ids.add(finding.id)
             is_told = not instead and finding.outcome == gravest
             figures.setdefault(("" if is_told else MARKS[finding.outcome][1], figure), finding)

@@ -1,4 +1,4 @@
-"""What changed upstream: a page of the book, and what a chapter says whose verdict has turned."""
+"""What changed upstream: a page of the book, and what chapters say of findings that have turned."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from casebook import places
 
-#: What `python -m casebook.upstream --keep` writes: `asked` (the day) and `verdicts`, each with
+#: What `python -m casebook.upstream --keep` writes: `asked` (the day) and `findings`, each with
 #: package, claim, chapter, says, before, true_from, true_to, turned and `answers`: version, still,
 #: counts, turned (casebook/upstream.py). One that is over has no answers. And `clients`: what each
 #: can do, by the columns of casebook/cases/bookstore/abilities.py, and `leaks`: whether it shows
@@ -23,7 +23,7 @@ def load(root: Path) -> Checks:
     """Load what was asked upstream last; nothing if nobody has asked yet."""
     path = root / KEPT
     if not path.exists():
-        return {"asked": "", "verdicts": [], "clients": []}
+        return {"asked": "", "findings": [], "clients": []}
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -32,7 +32,7 @@ def page(checks: Checks, chapters: str = "") -> str:
 
     chapters: the folder that links lead to; without one there are no links.
     """
-    if not checks["verdicts"]:
+    if not checks["findings"]:
         return "Nobody has asked yet: `python -m casebook.upstream --keep` does.\n"
     lines = [
         f"Asked on {checks['asked']}.",
@@ -40,18 +40,18 @@ def page(checks: Checks, chapters: str = "") -> str:
         "| The book says | True | Asked |",
         "|---|---|---|",
     ]
-    for verdict in checks["verdicts"]:
-        statement = verdict["says"]
+    for finding in checks["findings"]:
+        statement = finding["says"]
         if chapters:
             statement = (
-                f"[{statement}]({chapters}{verdict['chapter']}.ipynb#claim-{verdict['claim']})"
+                f"[{statement}]({chapters}{finding['chapter']}.ipynb#claim-{finding['claim']})"
             )
-        cells = f"| **{verdict['package']}**: {statement} | {of_releases(verdict)} |"
+        cells = f"| **{finding['package']}**: {statement} | {of_releases(finding)} |"
         lines += [
             f"{cells} {answer['version']}, {_result_text(answer)} |"
-            for answer in verdict["answers"]
+            for answer in finding["answers"]
         ]
-        if not verdict["answers"]:
+        if not finding["answers"]:
             lines.append(f"{cells} over; its chapter asks, at each build |")
     return "\n".join(lines) + "\n"
 
@@ -116,18 +116,18 @@ def listed(rows: list[dict[str, Any]], last: str = "and") -> str:
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def of_releases(verdict: dict[str, Any]) -> str:
-    """Return the releases of its package that a verdict is true of.
+def of_releases(finding: dict[str, Any]) -> str:
+    """Return the releases of its package that a finding is true of.
 
     They are the oldest and the newest that we know, and the neighbours that it is not true of.
     """
-    false_before, false_since = verdict["before"], verdict["turned"]
-    true_of = [answer["version"] for answer in verdict["answers"] if answer["still"]]
+    false_before, false_since = finding["before"], finding["turned"]
+    true_of = [answer["version"] for answer in finding["answers"] if answer["still"]]
     false_since = false_since or next(
-        (answer["turned"] for answer in verdict["answers"] if answer["still"] is False), ""
+        (answer["turned"] for answer in finding["answers"] if answer["still"] is False), ""
     )
-    from_ = verdict["true_from"]
-    to = (true_of or [verdict["true_to"]])[-1]
+    from_ = finding["true_from"]
+    to = (true_of or [finding["true_to"]])[-1]
     text = f"from {from_} to {to}" if from_ != to else f"in {to}"
     text += "" if false_before else ", and perhaps before"
     exceptions = " or ".join(version for version in (false_before, false_since) if version)
@@ -135,15 +135,15 @@ def of_releases(verdict: dict[str, Any]) -> str:
 
 
 def releases(checks: Checks, chapter: str) -> str:
-    """Return what a chapter says below everything else: which releases its verdicts are true of.
+    """Return what a chapter says below everything else: which releases its findings are true of.
 
     Empty if it has none.
     """
     lines = [
-        f"- **{verdict['package']}**: [{verdict['says']}](#claim-{verdict['claim']}). True "
-        f"{of_releases(verdict)}."
-        for verdict in checks["verdicts"]
-        if verdict["chapter"] == chapter
+        f"- **{finding['package']}**: [{finding['says']}](#claim-{finding['claim']}). True "
+        f"{of_releases(finding)}."
+        for finding in checks["findings"]
+        if finding["chapter"] == chapter
     ]
     if not lines:
         return ""
@@ -164,18 +164,18 @@ def _result_text(answer: dict[str, Any]) -> str:
 
 
 def turned(checks: Checks, chapter: str) -> str:
-    """Return what a chapter says above everything else: its verdicts that have turned.
+    """Return what a chapter says above everything else: its findings that have turned.
 
     They are in a green box; empty if none has.
     """
     lines = []
-    for verdict in checks["verdicts"]:
-        no_longer = [answer for answer in verdict["answers"] if answer["still"] is False]
-        if no_longer and verdict["chapter"] == chapter:
+    for finding in checks["findings"]:
+        no_longer = [answer for answer in finding["answers"] if answer["still"] is False]
+        if no_longer and finding["chapter"] == chapter:
             first = no_longer[0]
             lines.append(
-                f"- Since {verdict['package']} {first['turned']} it is no longer true that "
-                f"{verdict['says']} ({first['version']}: {first['counts']})."
+                f"- Since {finding['package']} {first['turned']} it is no longer true that "
+                f"{finding['says']} ({first['version']}: {first['counts']})."
             )
     if not lines:
         return ""

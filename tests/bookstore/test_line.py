@@ -584,8 +584,8 @@ def test_only_what_is_lost_by_lot_depends_on_the_seed():
     way = {"latency_s": 0.01}
     for lose, is_drawn in (({"share": 0.02}, True), ({"byte": 5}, False), ({}, False)):
         asked = {"visits": [{"there": way, "back": way | {"lose": lose}}]}
-        assert visits.draws(asked) is is_drawn
-    assert not visits.draws({"visits": [{"there": way, "back": way}]})
+        assert visits.is_random(asked) is is_drawn
+    assert not visits.is_random({"visits": [{"there": way, "back": way}]})
 
 
 def test_a_library_visits_over_it():

@@ -205,7 +205,7 @@ TURNS = observations.Observation(
 BINDINGS = bindings.Bindings(
     *("stage-1-today", "https", ("python",), "3.11.7"),
     {"python": {"ssl.SSLContext": "ssl.SSLContext", "select.poll": "select.poll"}},
-    (bindings.Layer("requests", "", "send", bindings.HOLDS),),
+    (bindings.Layer("requests", "", "send", bindings.HOLDS_THREAD),),
     *("", (0.01,), 0.4, "live", "2026-11-20T11:05:00Z"),
 )
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from casebook import places, stacks
-from casebook.cases.fetching import analysis, observations, run_record, trust
+from casebook import places, stacks, words
+from casebook.cases.fetching import analysis, near_limit, observations, run_record, trust
 from casebook.errors import RunFailed
 from casebook.laboratory import (
     conditions,
@@ -70,6 +70,27 @@ def test_a_run_carries_the_servers_counters_and_its_verdict():
 def test_a_run_with_a_wrong_response_is_an_error_that_names_it(changed, said):
     with pytest.raises(RunFailed, match=said):
         run_record.to_store("s", 2, answer(**changed), None)
+
+
+@pytest.mark.parametrize("value", [None, "0.2", float("nan")])
+def test_a_figure_that_is_no_number_is_named(value):
+    stored = run_record.to_store("s", 2, answer(process_cpu_s=value), None)
+    with pytest.raises(RunFailed, match=f"^process_cpu_s is {value!r}; a run needs a finite "):
+        run_record.figures(ASKED, stored)
+
+
+def test_each_counter_has_a_heading_and_a_meaning():
+    method = (places.ROOT / "book" / "method.md").read_text()
+    for name in run_record.COUNTERS:
+        assert f"counters_{name}" in words.HEADINGS and f"`{name}`" in method
+
+
+def test_the_client_in_go_sends_each_figure_that_must_be_a_number():
+    """Its answer goes the way of the probe's (near_limit.py), and no compiler sees that."""
+    source = near_limit.SOURCE.read_text()
+    sent = {*run_record.NUMBERS} & {*run_record.STORED}
+    assert {"wall_s", "process_cpu_s"} <= sent
+    assert {name for name in sent if f'`json:"{name}"`' not in source} == set()
 
 
 def test_a_digest_sees_what_code_does_and_not_where_it_lies(tmp_path):

@@ -196,7 +196,11 @@ def test_a_second_attempt_among_the_rounds_shows_both(beside, monkeypatch):
     record = recorded(value, also)
     assert record["outcome"] == "holds" and record["n"] == 16
     assert [each["outcome"] for each in record["attempts"]] == ["otherwise", "holds"]
-    assert [each["n"] for each in record["attempts"]] == ([16, 16] if beside else [8, 16])
+    assert [each["n"] for each in record["attempts"]] == [8, 16]
+    # What the first rounds of another decision showed says nothing of this value.
+    own = None if beside else pytest.approx(0.85)
+    assert [each["value"] for each in record["attempts"]] == [own, 1.25]
+    assert record["attempts"][0]["interval"] == (None if beside else [0.8, 0.9])
     assert recorded(second)["attempts"] == []
     # What is undecided stays so, and says that it was tried twice.
     open_ = replace(decide([1.0, 1.3] * 8, window), first=first)

@@ -89,8 +89,10 @@ def test_two_attempts_are_both_told():
     ]  # fmt: skip
     assert claims._attempts(finding, decision(), [decision()]) == []
     assert claims._attempts(replace(finding, outcome=NOT_HERE), second, [second]) == []
-    # Of a count beside decisions, the number is that of the last attempt.
-    assert claims._attempts(finding, 7, [second])[0] == Attempt(OTHERWISE, 2.0, [1.0, 3.0], 16)
+    # If it was not the value's own decision, no value is known of the first attempt alone.
+    for value in (7, decision()):
+        told = claims._attempts(finding, value, [second])
+        assert told == [Attempt(OTHERWISE, None, None, 8), Attempt(HOLDS, 2.0, [1.0, 3.0], 16)]
 
 
 def frame(*sources: str) -> pd.DataFrame:
@@ -138,10 +140,10 @@ def test_in_the_book_of_a_machine_file_nothing_is_live(monkeypatch):
     ],
 )  # fmt: skip
 def test_what_decided_in_words(fields, found):
-    finding = Finding("x", "It is 2.", value=2.0, n=8, **fields)
+    finding = Finding("x", "It is 2.", value=2.0, n=8, **{"outcome": HOLDS} | fields)
     assert finding.clock() == found
-    assert finding.figure() == ": ".join(filter(None, ["It is 2", found]))
-    assert finding.figure(is_known=True) == (found or "It is 2")
+    assert finding.in_brief() == ": ".join(filter(None, ["It is 2", found]))
+    assert finding.in_brief(is_known=True) == (found or "It is 2")
 
 
 @pytest.mark.parametrize(
@@ -162,11 +164,11 @@ def test_what_did_not_hold_says_how_to_measure_more(monkeypatch, outcome, window
     finding = Finding("x", "It is X.", outcome=outcome, window=window, because=because)
     assert claims._remark(finding, "why") == remark
     if outcome == NOT_HERE:
-        assert finding.figure() == "..it has no Python 2.X"
+        assert finding.in_brief() == "..it has no Python 2.X"
 
 
 def test_a_figure_is_a_sentence_without_its_full_stop():
-    assert Finding("x", "It is X.", value=2.0, n=8).figure() == "It is X"
+    assert Finding("x", "It is X.", outcome=HOLDS, value=2.0, n=8).in_brief() == "It is X"
 
 
 @pytest.mark.parametrize(
@@ -324,7 +326,7 @@ def test_the_interval_has_the_format_of_its_number(
 )  # fmt: skip
 def test_prose_quotes_the_value_or_why_there_is_none(value, because, glued, monkeypatch):
     shown = []
-    finding = Finding("a-lock", "It is.", value=value, because=because)
+    finding = Finding("a-lock", "It is.", outcome=NOT_HERE, value=value, because=because)
     monkeypatch.setattr(claims, "display", lambda *what, **how: shown.append((what, how)))
     monkeypatch.setattr(claims, "get_ipython", lambda: None)
     claims._glue(finding)
@@ -358,7 +360,10 @@ def test_a_record_is_read_as_it_was_written():
     record = json.loads(json.dumps(finding.as_json()))
     assert record["holds"] == "not here"
     assert Finding.from_json(record) == finding
-    assert Finding.from_json({"id": "x", "statement": "It is."}) == Finding("x", "It is.")
+    least = {"id": "x", "statement": "It is.", "outcome": UNDECIDED}
+    assert Finding.from_json(least) == Finding("x", "It is.", outcome=UNDECIDED)
+    with pytest.raises(TypeError, match="outcome"):  # and does not hold by default
+        Finding.from_json({"id": "x", "statement": "It is."})
 
 
 # ------------------------------------------------------------------------------ the ledger, clocks
@@ -366,7 +371,7 @@ def test_a_record_is_read_as_it_was_written():
 
 def test_what_the_findings_on_clocks_are_worth_together():
     def finding(correlation: float | None, window: str | None = "below 1") -> Finding:
-        return Finding("x", "It is.", window=window, correlation=correlation, n=8)
+        return Finding("x", "It is.", outcome=HOLDS, window=window, correlation=correlation, n=8)
 
     correlations = (0.1, 0.6, 0.5, None, 0.9)
     text = ledger._of_clocks([*map(finding, correlations), finding(0.99, None)])
@@ -385,6 +390,13 @@ def test_how_many_came_out_how():
         "3 hold, 1 is undecided, 2 came out otherwise, 1 cannot be measured here"
     )
     assert ledger.came_out([HOLDS]) == "1 holds" and ledger.came_out([]) == ""
+
+
+def test_the_ledger_has_both_attempts_and_no_value_that_is_not_known():
+    attempts = [Attempt(OTHERWISE, None, None, 8), Attempt(HOLDS, 2.0, [1.0, 3.0], 16)]
+    finding = Finding("a-lock", "It is.", outcome=HOLDS, attempts=attempts)
+    shown = "**holds**<br>attempt 1: otherwise<br>attempt 2: holds, 2"
+    assert ledger._outcome(finding) == shown
 
 
 def test_a_row_of_the_ledger_leads_to_the_sentence_and_the_sentence_to_the_row():

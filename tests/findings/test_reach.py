@@ -119,7 +119,7 @@ def test_the_command_lists_what_speaks_too_wide(tmp_path, monkeypatch, capsys) -
     texts = ["Over HTTP/2 all of them wait.", "With Twisted all of them wait."]
     listed = [{"page": "book/x", "text": text, "claims": ["waits"]} for text in texts]
     (html / resting.LISTED).write_text(json.dumps(listed))
-    finding = Finding("waits", "It waits.", stack="twisted-today")
+    finding = Finding("waits", "It waits.", outcome="holds", stack="twisted-today")
     (html / ledger.FINDINGS_FILE).write_text(ledger.claims_json([finding]))
     monkeypatch.setattr(places, "ROOT", tmp_path)
     assert cli.main(["rests", "--reach"]) == 0

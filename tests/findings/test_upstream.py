@@ -1,4 +1,4 @@
-"""Verdicts about packages are the book's own, and one turns with the release that mends it."""
+"""Findings about packages are the book's own, and one turns with the release that mends it."""
 
 import re
 import zipfile
@@ -54,8 +54,8 @@ ASKED = [each for each in upstream.PACKAGE_CLAIMS if each.decide]
 OVER = [each for each in upstream.PACKAGE_CLAIMS if not each.decide]
 
 
-def named(verdict: upstream.PackageClaim) -> str:
-    return f"{verdict.package}-{verdict.claim}"
+def named(row: upstream.PackageClaim) -> str:
+    return f"{row.package}-{row.claim}"
 
 
 def pinned(package: str) -> set[str]:
@@ -63,34 +63,34 @@ def pinned(package: str) -> set[str]:
     return {each.packages.get(package, "") for each in stacks.load().values() if each.lock}
 
 
-@pytest.mark.parametrize("verdict", upstream.PACKAGE_CLAIMS, ids=named)
-def test_a_verdict_is_a_finding_of_the_book_about_the_release_that_it_measures(verdict) -> None:
-    chapter = nbformat.read(places.NOTEBOOKS / f"{verdict.chapter}.ipynb", as_version=4)
-    assert any(f'claim(\n    "{verdict.claim}"' in cell.source for cell in chapter.cells)
-    assert stacks.get(verdict.stack).packages[verdict.package] == verdict.true_to
+@pytest.mark.parametrize("row", upstream.PACKAGE_CLAIMS, ids=named)
+def test_a_row_is_a_finding_of_the_book_about_the_release_that_it_measures(row) -> None:
+    chapter = nbformat.read(places.NOTEBOOKS / f"{row.chapter}.ipynb", as_version=4)
+    assert any(f'claim(\n    "{row.claim}"' in cell.source for cell in chapter.cells)
+    assert stacks.get(row.stack).packages[row.package] == row.true_to
 
 
-@pytest.mark.parametrize("verdict", OVER, ids=named)
-def test_a_verdict_that_is_over_has_both_its_ends_in_locks(verdict) -> None:
-    ends = {verdict.true_from, verdict.true_to, verdict.turned, verdict.before} - {""}
-    assert verdict.turned and ends <= pinned(verdict.package)
-    assert upstream.answers(verdict) == []
+@pytest.mark.parametrize("row", OVER, ids=named)
+def test_a_finding_that_is_over_has_both_its_ends_in_locks(row) -> None:
+    ends = {row.true_from, row.true_to, row.turned, row.before} - {""}
+    assert row.turned and ends <= pinned(row.package)
+    assert upstream.answers(row) == []
     with pytest.raises(UsageError, match="over"):
-        upstream.decide(verdict, verdict.true_to)
+        upstream.decide(row, row.true_to)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("verdict", ASKED, ids=named)
-def test_a_verdict_is_true_from_where_it_says(verdict) -> None:
-    first = upstream.decide(verdict, verdict.true_from)
-    assert (first["version"], first["still"]) == (verdict.true_from, True), first
-    if verdict.before:
-        before = upstream.decide(verdict, verdict.before)
-        assert (before["version"], before["still"]) == (verdict.before, False), before
+@pytest.mark.parametrize("row", ASKED, ids=named)
+def test_a_finding_is_true_from_where_it_says(row) -> None:
+    first = upstream.decide(row, row.true_from)
+    assert (first["version"], first["still"]) == (row.true_from, True), first
+    if row.before:
+        before = upstream.decide(row, row.before)
+        assert (before["version"], before["still"]) == (row.before, False), before
 
 
 @pytest.mark.nightly
-def test_a_mended_truststore_in_an_index_turns_the_verdict(index: Path) -> None:
+def test_a_mended_truststore_in_an_index_turns_the_finding(index: Path) -> None:
     usual = stacks.get(TRUSTSTORE.stack)
     wheel("truststore-0.10.5-today", "0.10.5", index)
     (before,) = upstream.answers(TRUSTSTORE)
@@ -123,9 +123,9 @@ def test_a_recorded_run_is_no_answer_of_a_release_that_cannot_be_installed(
     """Machines of data/machines/ were asked the same of the release that is in the lock."""
     monkeypatch.delenv("CASEBOOK_REQUIRE", raising=False)
     monkeypatch.setattr(upstream.locks, "with_release", lambda *_: "botocore==99.0\n")
-    [verdict] = [each for each in ASKED if each.decide is upstream._made_alone]
+    [row] = [each for each in ASKED if each.decide is upstream._made_alone]
     with pytest.raises(EnvironmentFailed, match="on-the-loop-today"):
-        upstream.decide(verdict, "99.0")
+        upstream.decide(row, "99.0")
 
 
 @needs("git")
@@ -162,14 +162,14 @@ def test_what_is_kept_is_no_change_of_the_commit_that_pages_and_machine_files_na
 def answered(*answers: dict) -> dict:
     names = ("package", "claim", "chapter", "says", "before", "true_from", "true_to", "turned")
     row = {name: getattr(TRUSTSTORE, name) for name in names}
-    return {"asked": "2026-11-23", "verdicts": [row | {"answers": list(answers)}]}
+    return {"asked": "2026-11-23", "findings": [row | {"answers": list(answers)}]}
 
 
 TRUE = {"version": "0.10.6", "still": True, "counts": "1 of 8", "turned": ""}
 TURNED = {"version": "0.10.8", "still": False, "counts": "8 of 8", "turned": "0.10.7"}
 
 
-def test_the_page_has_the_release_in_which_a_verdict_turned() -> None:
+def test_the_page_has_the_release_in_which_a_finding_turned() -> None:
     asked = answered(TRUE, TURNED)
     text = pages.page(asked)
     both = "| from 0.10.5 to 0.10.6 (not in 0.10.4 or 0.10.7) |"
@@ -179,31 +179,31 @@ def test_the_page_has_the_release_in_which_a_verdict_turned() -> None:
     assert f"../notebooks/{TRUSTSTORE.chapter}.ipynb#claim-" in pages.page(asked, "../notebooks/")
 
 
-def test_a_chapter_says_so_only_once_its_verdict_has_turned() -> None:
+def test_a_chapter_says_so_only_once_its_finding_has_turned() -> None:
     assert pages.turned(answered(TRUE), TRUSTSTORE.chapter) == ""
     assert pages.turned(answered(TURNED), "another") == ""
     said = pages.turned(answered(TURNED), TRUSTSTORE.chapter)
     assert ":class: tip\n- Since truststore 0.10.7 it is no longer true that threads" in said
 
 
-def test_a_chapter_says_of_which_releases_each_of_its_verdicts_is_true() -> None:
+def test_a_chapter_says_of_which_releases_each_of_its_findings_is_true() -> None:
     said = pages.releases(answered(TRUE), TRUSTSTORE.chapter)
     assert "](#claim-lock-one-at-a-time). True from 0.10.5 to 0.10.6 (not in 0.10.4)." in said
     assert pages.releases(answered(TRUE), "another") == ""
     kept = pages.load(places.ROOT)
-    for verdict in upstream.PACKAGE_CLAIMS:
-        said = pages.releases(kept, verdict.chapter)
-        (line,) = [line for line in said.splitlines() if f"#claim-{verdict.claim})" in line]
-        assert line.startswith(f"- **{verdict.package}**") and f" {verdict.true_from}" in line
+    for row in upstream.PACKAGE_CLAIMS:
+        said = pages.releases(kept, row.chapter)
+        (line,) = [line for line in said.splitlines() if f"#claim-{row.claim})" in line]
+        assert line.startswith(f"- **{row.package}**") and f" {row.true_from}" in line
         assert re.search(r"True (from \S+ to|in) \S+", line)
         nots = re.search(r"\(not in (.*)\)", line)
-        assert not verdict.turned or verdict.turned in nots[1].split(" or ")
+        assert not row.turned or row.turned in nots[1].split(" or ")
 
 
-def test_what_is_kept_is_about_the_verdicts_of_today() -> None:
+def test_what_is_kept_is_about_the_findings_of_today() -> None:
     asked = pages.load(places.ROOT)
     claims = {each.claim: (each.says, each.turned) for each in upstream.PACKAGE_CLAIMS}
-    assert {each["claim"]: (each["says"], each["turned"]) for each in asked["verdicts"]} == claims
+    assert {each["claim"]: (each["says"], each["turned"]) for each in asked["findings"]} == claims
 
 
 ROWS = [

@@ -107,7 +107,7 @@ def test_ends_make_a_window(ends, own):
 
 
 @pytest.mark.parametrize(
-    ("own", "low", "high", "says_more"),
+    ("own", "low", "high", "interval_tells_more"),
     [
         (Window(low=5), 10.1, 12, True),
         (Window(low=5), 10, 12, False),  # exactly twice
@@ -119,9 +119,9 @@ def test_ends_make_a_window(ends, own):
         (Window(low=5), math.nan, math.nan, False),
     ],
 )
-def test_far_inside_its_window_an_interval_says_more(own, low, high, says_more):
+def test_far_inside_its_window_an_interval_says_more(own, low, high, interval_tells_more):
     decision = Decision((low + high) / 2, low, high, 8, own, HOLDS)
-    assert decision.says_more is says_more
+    assert decision.interval_tells_more is interval_tells_more
 
 
 def test_a_decision_in_words():
@@ -180,7 +180,12 @@ def test_few_rounds_or_all_alike_have_no_correlation():
 def test_a_decision_has_the_median_the_interval_and_the_rounds():
     found = decide([1, 8, 2, 7, 3, 6, 4, 5], Window(high=9))  # no round resembles the last
     assert (found.value, found.low, found.high, found.rounds) == (4.5, 1, 8, 8)
-    assert (found.outcome, found.because, found.first, found.may_come) == (HOLDS, "", None, False)
+    assert (found.outcome, found.because, found.first, found.more_rounds_may_decide) == (
+        HOLDS,
+        "",
+        None,
+        False,
+    )
     assert found.window == Window(high=9)
     assert type(found.value) is float
 
@@ -360,7 +365,7 @@ def test_what_may_still_come_is_waited_for():
         def decide(self, frame):
             free = len(frame) > 8
             return Decision(1, 1, 1, len(frame), self.window, HOLDS if free else NOT_HERE,
-                            may_come=not free)  # fmt: skip
+                            more_rounds_may_decide=not free)  # fmt: skip
 
     measure, calls = taken((99, 1.0))
     rounds.until_decided(measure, [Waiting(lambda frame: frame, Window(low=0))])

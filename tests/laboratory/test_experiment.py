@@ -65,7 +65,7 @@ def test_it_takes_rounds_until_a_question_is_decided(parsing):
 def test_what_is_drawn_by_lot_depends_on_the_seed_and_the_question_does_not(parsing, monkeypatch):
     here.environment("stage-1-today")
     parsing.script.write_text(SCRIPT.replace('"took_s": took_s', '"took_s": asked.get("lots", -1)'))
-    drawing = replace(parsing, draws=lambda asked: asked["size"] == 10)
+    drawing = replace(parsing, is_random=lambda asked: asked["size"] == 10)
     for seed in ("5", "6"):
         monkeypatch.setenv("CASEBOOK_LOTS", seed)
         found = drawing.measure("stage-1-today", [{"size": 10}, {"size": 20}])

@@ -319,8 +319,8 @@ def test_a_finding_of_a_file_is_judged_by_the_window_of_today():
         "same": "below 1.2", "counted": "below 2", "strange": "below 1", "another": "below 1",
     }  # fmt: skip
     said = "It takes 2.31 times as long."
-    of_today = [Finding(id, said, window=window) for id, window in asked.items()]
-    windows = side_by_side.windows([*of_today, Finding("x", said)])
+    of_today = [Finding(id, said, outcome="holds", window=window) for id, window in asked.items()]
+    windows = side_by_side.windows([*of_today, Finding("x", said, outcome="holds")])
     machine = side_by_side.judged_today(Machine("a", {}, [], its), windows)
     assert {id: each["outcome"] for id, each in machine.findings.items()} == {
         "narrower": "otherwise", "wider": "holds", "across": "undecided", "same": "holds",

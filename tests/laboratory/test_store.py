@@ -219,6 +219,16 @@ def test_what_is_no_failure_is_handed_on_as_it_is(answer, probe):
         measurements._answers = None
 
 
+def test_what_a_file_has_no_answer_to_waits_for_no_measurement(runs, probe, monkeypatch):
+    monkeypatch.setattr(measurements.reservation, "shared", pytest.fail)
+    measurements.answer_from([])
+    try:
+        with pytest.raises(NotInFile):
+            measurements.stored_or_new(key_of([probe], 1), pytest.fail)
+    finally:
+        measurements._answers = None
+
+
 def test_another_error_is_no_answer(runs, holding, probe):
     key = key_of([probe], 1)
 

@@ -202,7 +202,7 @@ def test_no_page_keeps_an_old_number_when_a_module_changes(scratch: Book) -> Non
 def written_again(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Book:
     """A copy of the built book that was written again after three changes.
 
-    Its second chapter states a finding; then its verdict has turned upstream, and the first
+    Its second chapter states a finding; then it has turned upstream, and the first
     chapter's prose has changed. This is done once for the tests of both.
     """
     again = Book(shutil.copytree(model, tmp_path_factory.mktemp("written again") / "book"))
@@ -212,20 +212,20 @@ def written_again(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Book
     first = (again.root / "notebooks" / "one.ipynb").read_text()
     (again.root / "notebooks" / "one.ipynb").write_text(first.replace("# A chapter", "# A word."))
     answer = {"version": "2.1", "still": False, "counts": "8 of 8", "turned": "2.0"}
-    verdict = {"package": "sheep", "claim": "c", "chapter": "two", "says": "they are counted"}
-    verdict |= {"before": "", "true_from": "1.0", "true_to": "1.9", "turned": ""}
-    verdict |= {"answers": [answer]}
+    finding = {"package": "sheep", "claim": "c", "chapter": "two", "says": "they are counted"}
+    finding |= {"before": "", "true_from": "1.0", "true_to": "1.9", "turned": ""}
+    finding |= {"answers": [answer]}
     (again.root / "book" / "upstream.md").write_text("# Upstream\n")
     (again.root / "_toc.yml").write_text(f"{TOC}- file: book/upstream\n")
     (again.root / upstream_page.KEPT).write_text(
-        json.dumps({"asked": "2026-11-23", "verdicts": [verdict]})
+        json.dumps({"asked": "2026-11-23", "findings": [finding]})
     )
     build(again.root)
     assert ran(again) == []
     return again
 
 
-def test_a_chapter_whose_verdict_has_turned_upstream_says_so_without_being_executed(
+def test_a_chapter_whose_finding_has_turned_upstream_says_so_without_being_executed(
     written_again: Book,
 ) -> None:
     two = page(written_again, "two")

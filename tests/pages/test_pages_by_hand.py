@@ -60,6 +60,34 @@ def test_a_strict_build_names_the_chapters_with_cells_that_have_no_answer() -> N
     assert line.startswith("torn: 2 cells")
 
 
+def test_a_chapter_that_the_nearest_machine_did_not_have_is_measured(
+    tmp_path: Path, monkeypatch
+) -> None:
+    """Its page would be holes, and a strict build would fail until the file is renewed."""
+    (tmp_path / "notebooks").mkdir()
+    for name in ("told", "known", "new"):
+        (tmp_path / "notebooks" / f"{name}.ipynb").touch()
+    (tmp_path / "_toc.yml").write_text(
+        "format: jb-book\nroot: notebooks/told\nchapters:\n- file: notebooks/known\n"
+        "- file: notebooks/new\n"
+    )
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "story.txt").write_text("told\n")
+
+    def measured(*stems: str, nearest: Path | None = tmp_path, everything: bool = False) -> list:
+        chapters = {stem: {"stem": stem} for stem in stems}
+        machine = Machine("m", {}, [], {}, chapters)
+        monkeypatch.setattr(machine_files, "read_kept", lambda _: machine)
+        paths = building._to_measure(Book(tmp_path), nearest, everything)
+        return [path.stem for path in paths]
+
+    assert measured("told", "known") == ["told", "new"]
+    assert measured("told", "known", "new") == ["told"]
+    assert measured() == ["told"]  # an older file does not say
+    assert measured("told", "known", everything=True) == ["told", "known", "new"]
+    assert measured(nearest=None) == ["told", "known", "new"]
+
+
 def test_a_chapter_that_failed_runs_again_in_the_next_build(tmp_path: Path, monkeypatch) -> None:
     book, notebook = Book(tmp_path), nbformat.v4.new_notebook()
     good, bad = (tmp_path / f"{name}.ipynb" for name in ("good", "bad"))
@@ -110,7 +138,7 @@ def test_the_machine_of_a_book_stands_beside_all_others_and_not_beside_itself(mo
     recorded = [Machine(name, {"cores": 2}, []) for name in ("a", "b")]
     monkeypatch.setattr(machine_files, "all_recorded", lambda: recorded)
     monkeypatch.setattr(machine_files, "describe", lambda: {"cores": 4, "commit": "abc1234"})
-    found = [Finding("x", "It is.", source="reference")]
+    found = [Finding("x", "It is.", outcome=HOLDS, source="reference")]
     first, further = records._machines(found, recorded[0], [])
     assert (first.name, [other.name for other in further]) == ("a", ["b"])
     assert [*first.findings] == ["x"]  # in its own book it was measured

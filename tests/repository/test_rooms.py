@@ -1,6 +1,7 @@
 """The rooms of the house: data goes one way, and the laboratory knows no case."""
 
 import ast
+import json
 import re
 import sys
 from collections import defaultdict
@@ -16,8 +17,8 @@ from casebook import colours, places
 ROOMS = ("stacks", "laboratory", "cases", "findings", "charts", "pages", "classroom")
 #: The cases. All may import from `fetching`, which has the clients and the server.
 CASES = {path.parent.name for path in places.PACKAGE.glob("cases/*/__init__.py")}
-#: What the whole package may import, and what nobody does.
-ROOT = {"errors", "places", "words", "colours", "face"}
+#: The modules at the root that every room may import.
+ROOT = {"errors", "places", "words", "colours", "build", "mistakes", "spans", "face"}
 #: What no room of the laboratory may name.
 OF_A_CASE = re.compile(
     r"\b(grequests|requests\.|urllib3|gevent|httpx|aiohttp|https?\b(?!://)|certificates?\b|certifi\b|TLS)",
@@ -123,6 +124,22 @@ def test_only_an_experiment_makes_keys_and_asks_the_store():
     assert not {name: made for name, made in makers.items() if made != {"key_of"}}
     others = {"casebook.charts.explorer_form"}
     assert makers.keys() <= others
+
+
+def test_chapters_import_from_the_face_the_cases_and_little_else():
+    """As CONTRIBUTING.md says it."""
+    cases = "|".join(["reference_run", *CASES])
+    allowed = rf"casebook|casebook\.errors|casebook\.cases(\.({cases}))?"
+    wrong = [
+        f"{path.stem}: {line}"
+        for path in sorted(places.NOTEBOOKS.glob("*.ipynb"))
+        for cell in json.loads(path.read_text())["cells"]
+        for line in cell["source"]
+        if (found := re.match(r"\s*(?:from|import) (casebook[\w.]*)", line))
+        and cell["cell_type"] == "code"
+        and not re.fullmatch(allowed, found[1])
+    ]
+    assert wrong == []
 
 
 def test_no_two_probes_share_a_stem():

@@ -1,7 +1,7 @@
-"""The article's loop, and one that takes whatever is complete: both to be read, and both run.
+"""The article's loop, and one that takes whatever is complete: a chapter prints both and runs both.
 
-    side_by_side()                                                             # side by side
-    visits.arrivals("two-loops", n=100, order=["asked", "completed"])    # what each did
+    bookstore.loops.side_by_side()
+    bookstore.arrivals("two-loops", n=100, order=["asked", "completed"])    # what each did
 
 They are functions of clients/two_loops.py, over one HTTP/2 connection of the bare client.
 """

@@ -435,7 +435,7 @@ _OVER = Experiment(
     ),
     lacks=feasibility.not_here,
     tells=feasibility.line_capacity,
-    draws=visits.draws,
+    is_random=visits.is_random,
 )
 
 _AGAIN = Experiment(

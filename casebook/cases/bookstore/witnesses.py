@@ -1,8 +1,8 @@
 """Clients of the bookstore that have nothing to do with Python: h2load and curl.
 
-They check no body; what they say of protocol, counts, bytes and times is independent of all that
-is measured elsewhere. Where one is not installed its functions return None, unless
-CASEBOOK_REQUIRE names it. https://nghttp2.org/documentation/h2load.1.html, https://curl.se/docs/
+They check no body; their figures do not depend on any other measurement of the book. If one is not
+installed its functions return None, unless CASEBOOK_REQUIRE names it.
+https://nghttp2.org/documentation/h2load.1.html, https://curl.se/docs/
 """
 
 import json

@@ -40,7 +40,9 @@ class _OnTwoCores(Hypothesis):
             "no second core was free: two processes that only compute had "
             f"{cores.median():.1f} cores together"
         )
-        return Decision(nan, nan, nan, 0, self.window, NOT_HERE, because, may_come=bool(has_two))
+        return Decision(
+            nan, nan, nan, 0, self.window, NOT_HERE, because, more_rounds_may_decide=bool(has_two)
+        )
 
 
 @for_readers

@@ -1,8 +1,8 @@
 """The instructions that one load of all certificates takes: a witness without a clock.
 
-valgrind runs the load on a processor of its own making and counts (its tool cachegrind, without
-the caches). That is some 60 times slower than a load, and comes out the same within 0.1 %, however
-busy the machine is. It counts what OpenSSL does, not how long it waits: threads take turns in it.
+valgrind runs the load on a simulated processor and counts (its tool cachegrind, without the
+caches). That is about 60 times slower, but repeatable to 0.1 %, however busy the machine is. It
+counts what OpenSSL does, not how long it waits: threads take turns in it.
 
 Where there is no valgrind, the counts are those of a machine that has it.
 """
@@ -55,7 +55,7 @@ def instructions(names: str | Iterable[str] = RECORDED) -> pd.DataFrame:
 
 
 def record() -> pd.DataFrame:
-    """Count the rows that stand in elsewhere now, whatever was recorded. Raises as above."""
+    """Count again, ignoring recorded answers; the rows stand in elsewhere. Raises as above."""
     return replace(_counting(), spares=never).measure(RECORDED).reindex(columns=COLUMNS)
 
 

@@ -85,7 +85,7 @@ _HUB = ("gevent/hub.py", "run")
 
 #: What a layer does: passes the question on, has nothing yet, waits and lets the loop run, or
 #: waits and holds the thread.
-PASSES, NOTHING_YET, IN_LOOP, HOLDS = "passes", "nothing", "loop", "holds"
+PASSES, NOTHING_YET, IN_LOOP, HOLDS_THREAD = "passes", "nothing", "loop", "holds"
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Bindings:
 
     @property
     def waits(self) -> str:
-        """Return how the read waits: IN_LOOP, HOLDS, or an empty text if it failed."""
+        """Return how the read waits: IN_LOOP, HOLDS_THREAD, or an empty text if it failed."""
         return self.layers[-1].does if self.layers else ""
 
     def owner(self, step: str, name: str) -> str:
@@ -224,7 +224,7 @@ def layers(read: dict[str, Any], poll: str) -> tuple[Layer, ...]:
     if passed[-1][0] == "urllib3's wait" and passed[-1][2] in _POLLING:
         passed.append((f"{poll}'s poll", poll, "poll"))
     found = [Layer(*layer, PASSES) for layer in passed]
-    found[-1] = Layer(*passed[-1], IN_LOOP if in_loop else HOLDS)
+    found[-1] = Layer(*passed[-1], IN_LOOP if in_loop else HOLDS_THREAD)
     refused = [call for file, call, _ in read["refusals"] if file.startswith("OpenSSL/")]
     if reads := [call for call in refused if call.startswith("recv")]:
         below = [layer.name for layer in found].index("http.client") + 1

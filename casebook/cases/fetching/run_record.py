@@ -13,7 +13,7 @@ import pandas as pd
 from casebook import places
 from casebook.cases.fetching.analysis import effective_concurrency, verdict
 from casebook.errors import CasebookError, RunFailed
-from casebook.laboratory import measurements, recorded_rows
+from casebook.laboratory import machine_files, measurements, recorded_rows
 from casebook.laboratory.experiment import Experiment, Measurement
 from casebook.words import LIVE
 
@@ -143,8 +143,13 @@ def figures(parameters: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, 
     values = _values(parameters, answer)
     values |= {f"counters_{name}": values["counters"].get(name) for name in COUNTERS}
     columns = {name: values[name] for name in FRAME_COLUMNS if name in values}
-    if not recorded_rows.is_plain(columns, NUMBERS):
-        raise RunFailed("there is text where a run has numbers. Nothing was recorded.")
+    for name in NUMBERS:
+        if not machine_files.is_number(number := columns.get(name)):
+            raise RunFailed(
+                f"{name} is {number!r}; a run needs a finite number. Nothing was recorded."
+            )
+    if not recorded_rows.is_plain(columns, ()):
+        raise RunFailed("a run has a list or a table in a column. Nothing was recorded.")
     return columns
 
 

@@ -26,7 +26,7 @@ from casebook.stacks import Stack, environments
 MAX_N = 5000
 
 
-class Fetch(NamedTuple):
+class FetchSetup(NamedTuple):
     """One way to fetch, by names: what a stack does with a client. The size is apart from it."""
 
     stack: str
@@ -150,7 +150,7 @@ class _Plan:
             check_parameters(plan.sizes, plan.delay_s, client, scheme, trust)
         return plan
 
-    def fetches(self, chosen: Iterable[Stack]) -> list[Fetch]:
+    def fetches(self, chosen: Iterable[Stack]) -> list[FetchSetup]:
         """Return each way to fetch, stack by stack. Raises UsageError for a stack without a client.
 
         What is asked for twice, also by two names of the same client, is there once.
@@ -158,19 +158,19 @@ class _Plan:
         choices = product(chosen, self.clients, self.trusts, self.schemes)
         return list(
             dict.fromkeys(
-                Fetch(stack.name, _client(stack, client), trust, scheme)
+                FetchSetup(stack.name, _client(stack, client), trust, scheme)
                 for stack, client, trust, scheme in choices
             )
         )
 
 
 def _planned_runs(
-    plan: _Plan, fetches: list[Fetch], target: server.Server | None = None
+    plan: _Plan, fetches: list[FetchSetup], target: server.Server | None = None
 ) -> list[Run]:
     """Measure what is planned, and further sizes of what is concurrent; return it by stack."""
     runs = _runs(fetches, plan.sizes, plan, target)
     if plan.further_sizes:
-        by_fetch = run_record.frame(runs).groupby([*Fetch._fields], sort=False)
+        by_fetch = run_record.frame(runs).groupby([*FetchSetup._fields], sort=False)
         verdicts = {fetch: analysis.verdict_of(rows) for fetch, rows in by_fetch}
         concurrent = [fetch for fetch in fetches if verdicts[fetch] == analysis.CONCURRENT]
         runs += _runs(concurrent, plan.further_sizes, plan, target)
@@ -179,7 +179,7 @@ def _planned_runs(
 
 
 def _runs(
-    fetches: list[Fetch], sizes: Iterable[int], plan: _Plan, target: server.Server | None
+    fetches: list[FetchSetup], sizes: Iterable[int], plan: _Plan, target: server.Server | None
 ) -> list[Run]:
     """Measure in turns: each size, each way to fetch."""
     variants = [
@@ -229,8 +229,8 @@ def measure(  # noqa: PLR0913  what a reader may choose
     """Measure stacks in turns. Defaults come from the current mode.
 
     Parameters:
-        names: of stacks, one or several. So for n, client, scheme and trust: every combination is
-            run.
+        names: one stack name or several; n, client, scheme and trust also take several, and every
+            combination is run.
         n: pages per run.
         delay_s: seconds that the server waits before each response.
         repeats: rounds, in each of which everything is run once.

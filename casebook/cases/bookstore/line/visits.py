@@ -414,7 +414,7 @@ def _with_seed(lose: Mapping[str, Any], repeat: int) -> Mapping[str, Any]:
     return {"seed": repeat, **lose} if "share" in lose else lose
 
 
-def draws(parameters: Mapping[str, Any]) -> bool:
+def is_random(parameters: Mapping[str, Any]) -> bool:
     """Check whether something is lost at random in one of the visits of a question."""
     directions = (
         visit[direction] for visit in parameters["visits"] for direction in (wire.THERE, wire.BACK)
@@ -462,5 +462,5 @@ _OVER = Experiment(
     ),
     lacks=not_a_measurement(feasibility.not_here),
     tells=feasibility.line_capacity,
-    draws=draws,
+    is_random=is_random,
 )
