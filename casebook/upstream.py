@@ -2,7 +2,7 @@
 
     python -m casebook.upstream [--keep] [FILE]
 
-Each is a finding of a chapter. It is decided by the same bench, in the same stack, with another
+Each is a finding of a chapter. It is decided by the same experiment, in the same stack, with another
 release of that one package; one that is over is not decided. Prints the page in Markdown, or writes
 it to FILE; --keep also writes book/upstream.json, from which the book's page is made, and what a
 chapter says of its findings. Then it asks what clients can do today, in their newest releases.

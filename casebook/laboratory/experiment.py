@@ -98,8 +98,8 @@ class Experiment:
         nearest: the names of numbers among the parameters. If no machine was asked exactly the
             same, the answer for the nearest number stands in, and `instead` says so.
         form: gives the parts of a question from its stacks, its parameters and the round, if
-            machine files have them in another form than the case, the stacks, the parameters, the
-            round.
+            machine files have them in another form than the script's folder, the stacks, the
+            parameters, the round.
         excluded: modules beside the script that this kind of run does not execute.
         is_stored: False if what answers cannot be known, such as a server of the caller's.
     """

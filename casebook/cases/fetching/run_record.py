@@ -222,5 +222,5 @@ def _rows_of_answer(stored: dict[str, Any]) -> list[dict[str, Any]]:
         return []
 
 
-#: Runs as machine files have them.
+#: Recorded runs: rows of what machine files have.
 RUNS = recorded_rows.Kind("runs", _rows_of_answer, (*NUMBERS, "repeat"))
