@@ -230,6 +230,15 @@ def plain(value):
     return [plain(item) for item in value] if isinstance(value, list) else value
 
 
+def says_close(header, values):
+    """Return whether a header asks for the end of its connection."""
+    texts = [
+        value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values
+    ]
+    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
+    return header.lower() == "connection" and any("close" in text.lower() for text in texts)
+
+
 def nothing():
     """Return None: the first value of a field that is not known yet."""
     return None
@@ -1110,11 +1119,11 @@ def kept_requests(url, _trust):
     return lambda: session.get(url).content
 
 
-def with_places(url, size):
+def with_places(url, _trust, places):
     """Return a function that fetches with a Session whose pool has this many places."""
     requests = loaded("requests")
     session = requests.Session()
-    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
+    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=places))
     return lambda: session.get(url).content
 
 
@@ -1144,7 +1153,7 @@ def clients_of(httpx):
 
 
 def awaiting_clients_of(httpx):
-    """Return the trial of their clients that await, several at once.
+    """Return the trial of their clients that await, several at once, as `Client.awaiting_trial`.
 
     (As Python 2.7 has to be able to read it: without `async def` and `await`.)
     """
@@ -1310,12 +1319,13 @@ def one_context(url, trust):
 
 #: Of contexts that no client makes: a context for each connection, and one for all.
 CONTEXTS = (HTTP_CLIENT, each_context, one_context)
-#: Of a program that closes its connections.
-CLOSING = ("requests", closing_requests, kept_requests)
 
 
 # ------------------------------------------------ what can be changed in each client, from outside
 
+
+#: More than a program has threads, or hosts.
+PLACES = 1000
 
 # What is applied stands in for a line of the program: it does what the line would do, from outside.
 
@@ -1339,6 +1349,33 @@ def keep_connections(module):
             leave(self)
 
     adapter.init_poolmanager, adapter.close = init_poolmanager, close
+
+
+def keep_all_connections(module):
+    """Give pools of requests a place for every connection, and keep those to every host.
+
+    An adapter of the program's own stays as it is.
+    """
+    adapter = module.HTTPAdapter
+    original = adapter.init_poolmanager
+
+    def init_poolmanager(self, connections, maxsize, block=False, **options):
+        if type(self) is adapter and not block:
+            connections, maxsize = max(connections, PLACES), max(maxsize, PLACES)
+        original(self, connections, maxsize, block=block, **options)
+
+    adapter.init_poolmanager = init_poolmanager
+
+
+def no_closing(module):
+    """Have requests go without the header that closes their connection."""
+    kind = module.HTTPConnection
+    original = kind.putheader
+
+    def putheader(connection, header, *values):
+        return None if says_close(header, values) else original(connection, header, *values)
+
+    kind.putheader = putheader
 
 
 def one_of_each(function):
@@ -1445,29 +1482,50 @@ class Client(Record):
     FIELDS = (
         ("name", nothing, "as a report calls it"),
         ("module", nothing, "what is imported to use it; as its name, if none is given"),
-        ("packages", str, "of these the doctor tells what it did, by the frames of a call"),
-        ("own_tls", str, "modules with TLS of their own, which neither ssl nor pyOpenSSL sees"),
+        (
+            "packages",
+            str,
+            "its import packages, separated by spaces; a call with one of them in its frames "
+            "counts as this client's",
+        ),
+        (
+            "own_tls",
+            str,
+            "modules, separated by spaces, with TLS of their own, which neither ssl nor pyOpenSSL "
+            "sees",
+        ),
         # How it is asked in this process.
-        ("kind", nothing, "the class of its sessions"),
+        (
+            "kind",
+            nothing,
+            "the class of its sessions, in `client_sessions`; None: no loop is tried with it, and "
+            "nothing is told of its loads without a run",
+        ),
         ("options", dict, "of that class"),
         ("has_get", bool, "it has a `get` without a session"),
         ("adapter", bool, "it goes through an adapter of a session of the program's"),
         # Advice.
         ("keep", nothing, "what has it load once, and risks nothing: (line, sentence)"),
-        ("makers", str, "its functions that make what is to be kept"),
+        ("keep_awaiting", nothing, "the same of its client that awaits, if that is another"),
+        ("awaits", nothing, "True: its clients await; or, if some do, a method of theirs alone"),
+        ("makers", str, "its functions that make what is to be kept, separated by spaces"),
         (
             "settings",
             nothing,
-            "those that load, and that a program calls for connections of its "
-            "own: (names, what their result is called, when it is made, sentence)",
+            "those that load, and that a program calls for connections of its own: (names, "
+            "separated by spaces; what their result is called, when it is made, sentence)",
         ),
         ("connects_later", bool, "what they make loads at another line, when it connects"),
         ("entered", bool, "what they make is a client within `async with` alone"),
-        ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
+        (
+            "needs_context",
+            nothing,
+            "if what they make loads once only with a context of the program's: (the argument that "
+            "takes it, the argument that takes a file of certificates, which goes then)",
+        ),
+        ("larger_pool", nothing, "the line for a larger pool, with %s where its options go"),
         ("pool_options", dict, 'its options for a larger pool ("full"), and for more ("evicted")'),
-        ("larger_pool_trial", nothing, "the name of the trial of a larger pool"),
         ("pool_beside", bool, "that line is one more, of a session that another line makes"),
-        ("closing_trial", nothing, "the name of the trial of connections that it is told to close"),
         ("loads_each", bool, "it loads for each connection, also where its session is kept"),
         ("shared_context", nothing, "the line by which sessions that load for each share one"),
         ("stands_on", nothing, "the client that sends for it"),
@@ -1476,22 +1534,69 @@ class Client(Record):
             bool,
             "one of its clients that is kept uses a connection again, unless told not to",
         ),
-        ("multiplexed", str, "the line that sends all over one connection; without await"),
+        ("multiplexed", str, "the line that sends all over one connection"),
+        ("multiplexed_awaiting", str, "that of its client that awaits, if that is another"),
+        ("trust_line", nothing, "the line by which it is told whom to trust, if no context does"),
+        (
+            "trust_variables",
+            str,
+            "of the environment, separated by spaces: they come before what its session is told",
+        ),
+        (
+            "for_each_request",
+            nothing,
+            "if it makes a context for each request that is given none, whatever a library that "
+            "calls it keeps: (the line that gives one to all, sentence on %(client)s and "
+            "%(library)s)",
+        ),
         ("owners", nothing, "which of `Counts` has the number of its sessions or pools"),
         ("front", nothing, "the library by which programs use it"),
         ("constructor", nothing, "what a program makes of it, and keeps"),
         ("connects", bool, "it connects once: what is kept is the context that it takes"),
-        ("keyword", nothing, "by which that takes a context or a client; None: it takes neither"),
+        (
+            "keyword",
+            nothing,
+            "the argument by which that takes a context; or a client, if `client` is in the word; "
+            "None: it takes neither",
+        ),
         (
             "takes",
             nothing,
-            "by which its functions take a context, if that word does not tell; "
-            "with a value, if that is no context",
+            "the keyword by which its functions take a context, if it is not one of `TAKES`; "
+            "`keyword=value` if the value is not simply `context`",
         ),
-        # What is tried and applied; see `trials` and `changes`.
-        ("trial", nothing, "(module, function that loads again, function that does not)"),
-        ("awaiting_trial", nothing, "the same of its client that awaits"),
-        ("applied", dict, "{module: function that makes the change in it}"),
+        # What is tried, and applied from outside; see `trials` and `changes`.
+        (
+            "trial",
+            nothing,
+            "(module, function that loads again, function that does not); each takes a URL and a "
+            "file of certificates, and returns a function that fetches, and returns the body",
+        ),
+        (
+            "awaiting_trial",
+            nothing,
+            "the same of its client that awaits, but its functions take a third argument, how many "
+            "it asks for at once, and the bodies are a list",
+        ),
+        ("applied", dict, "{module: function that makes the change in it, when it is imported}"),
+        (
+            "larger_pool_change",
+            nothing,
+            "the name of the change to a larger pool, in `trials` and `changes`; its own name, if "
+            "`trial` stands for that, too",
+        ),
+        (
+            "closing_change",
+            nothing,
+            "the name of the change by which it no longer asks servers to close its connections",
+        ),
+        (
+            "trials",
+            dict,
+            "{name of such a change, which no other client tries: as `trial`}; of a larger pool "
+            "the functions take a third argument, the number of its places",
+        ),
+        ("changes", dict, "{name of such a change: as `applied`}"),
     )
     __slots__ = Record.names_of(FIELDS)
 
@@ -1505,21 +1610,42 @@ class Client(Record):
         return self.kind(sys.modules[self.module], *ca, **self.options)
 
     @property
+    def takes_context(self):
+        """Return whether what a program makes of it takes a context."""
+        return bool(self.keyword) and "client" not in self.keyword
+
+    @property
     def takes_nothing(self):
         """Return whether what a program makes of it takes no context and no client."""
         return self.constructor is not None and self.keyword is None
 
 
-#: The clients and libraries, the likeliest first; by package, the client that it belongs to; and by
-#: module, what brings TLS of its own. `register` fills all three.
-CLIENTS, PACKAGES, OWN_TLS = [], {}, {}
+#: The clients and libraries, the likeliest first. By package, by module with TLS of its own, and by
+#: trial, the client that it belongs to; and by name, a change. `register` fills them.
+CLIENTS, PACKAGES, OWN_TLS, TRIALS, CHANGES = [], {}, {}, {}, {}
 
 
 def register(client):
-    """Add the record of a client."""
+    """Add the record of a client. Raises ValueError if what it calls its own is another's."""
+    if any(other.name == client.name for other in CLIENTS):
+        raise ValueError("there is a record of %s already" % client.name)
+    tables = (
+        ("package", PACKAGES, client.packages.split()),
+        ("module", OWN_TLS, client.own_tls.split()),
+        ("trial", TRIALS, client.trials),
+    )
+    for kind, table, names in tables:
+        for name in names:
+            if name in table:
+                text = "the %s %s is of %s already, and cannot be of %s, too"
+                raise ValueError(text % (kind, name, table[name], client.name))
+    for name, applied in client.changes.items():
+        if CHANGES.get(name, applied) != applied:
+            raise ValueError("the change %s is made otherwise already: name another" % name)
     CLIENTS.append(client)
-    PACKAGES.update(dict.fromkeys(client.packages.split(), client.name))
-    OWN_TLS.update(dict.fromkeys(client.own_tls.split(), client.name))
+    for _, table, names in tables:
+        table.update(dict.fromkeys(names, client.name))
+    CHANGES.update(client.changes)
 
 
 def client_named(name):
@@ -1549,7 +1675,7 @@ def advice_to_keep(library):
     if client.connects:
         text = "It takes a context of yours as %s=: make one, and give it to each connection."
         return client.constructor, text % client.keyword
-    kind = "client" if "client" in client.keyword else "context"
+    kind = "context" if client.takes_context else "client"
     return client.constructor, text + " (it takes a %s of yours as %s=)." % (kind, client.keyword)
 
 
@@ -1602,6 +1728,15 @@ STANDARD = Client("the standard library", module=HTTP_CLIENT, kind=HttpClient)
 EVENTLETS = Client(
     "eventlet's own http.client", module="eventlet.green.http.client", kind=HttpClient
 )  # fmt: skip
+#: Of http.client, which requests and urllib3 go through, too.
+NO_CLOSING = {"http.client": no_closing, "httplib": no_closing}
+ONE_FOR_HTTP_CLIENT = (
+    "context = ssl.create_default_context(); ssl._create_default_https_context = lambda: context  "
+    "# once, before the work begins",
+    "%(library)s connects by %(client)s, which makes a context each time, whatever you keep. If "
+    "%(library)s takes a context, give it one. If not, this line (from PEP 476) gives one context "
+    "to all connections of http.client that have none of their own.",
+)
 #: What is said of contexts that a program makes itself, and of clients that are not known.
 KEEP_CONTEXT = ("context = ssl.create_default_context()",
     "Make one context, and give it to every connection that shows the same client certificate, or "
@@ -1617,10 +1752,19 @@ register(Client("requests", packages="requests", kind=Requests, has_get=True, ow
         "hosts, keeps its connections, and loads once for each."),
     makers="Session",
     larger_pool='session.mount("https://", requests.adapters.HTTPAdapter(%s))',
-    pool_options={"full": "pool_maxsize", "evicted": "pool_connections"},
-    larger_pool_trial="larger-pool", pool_beside=True, closing_trial="connection-close",
+    pool_options={"full": "pool_maxsize", "evicted": "pool_connections"}, pool_beside=True,
+    trust_line='requests.get(url, verify="...")  # or the variable REQUESTS_CA_BUNDLE',
+    trust_variables="REQUESTS_CA_BUNDLE CURL_CA_BUNDLE",
     trial=("requests", each_requests, kept_requests),
     applied={"requests.adapters": keep_connections},
+    larger_pool_change="larger-pool", closing_change="connection-close",
+    trials={
+        "larger-pool": ("requests", with_places, with_places),
+        "connection-close": ("requests", closing_requests, kept_requests),
+    },
+    changes={
+        "larger-pool": {"requests.adapters": keep_all_connections}, "connection-close": NO_CLOSING,
+    },
 ))  # fmt: skip
 register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
     reuses=True, stands_on="urllib3",
@@ -1629,6 +1773,8 @@ register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
     makers="Session AsyncSession",
     multiplexed="session = niquests.Session(multiplexed=True)  # in one thread: ask for all, then "
     "session.gather()",
+    multiplexed_awaiting="session = niquests.AsyncSession(multiplexed=True)  # in one thread: ask "
+    "for all, then await session.gather()",
     trial=("niquests", each_niquests, kept_niquests),
 ))  # fmt: skip
 register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
@@ -1637,10 +1783,13 @@ register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
         "One pool that is kept keeps its connections, and with a context of your own it loads "
         "once, whatever it connects to."),
     makers="PoolManager ProxyManager", connects_later=True,
+    needs_context=("ssl_context", "ca_certs"),
     larger_pool="pool = urllib3.PoolManager(%s, ssl_context=ssl.create_default_context())",
-    pool_options={"full": "maxsize", "evicted": "num_pools"}, larger_pool_trial="urllib3",
+    pool_options={"full": "maxsize", "evicted": "num_pools"},
     trial=("urllib3", each_urllib3, kept_urllib3),
     applied={"urllib3.poolmanager": one_context_of_pools},
+    larger_pool_change="urllib3", closing_change="connection-close",
+    changes={"connection-close": NO_CLOSING},
 ))  # fmt: skip
 register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
     reuses=True,
@@ -1648,21 +1797,27 @@ register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
     keep=("client = httpx.Client()",
         "httpx.get, and each new client, loads anew; a client that is kept loads when it is made, "
         "and not again, whatever it connects to."),
+    keep_awaiting=("client = httpx.AsyncClient()", KEPT_CLIENT), awaits="aclose",
     makers="Client AsyncClient", multiplexed="client = httpx.Client(http2=True)  # one for all",
+    multiplexed_awaiting="client = httpx.AsyncClient(http2=True)  # one for all",
+    trust_line='client = httpx.Client(verify=ssl.create_default_context(cafile="..."))',
     trial=clients_of("httpx"), awaiting_trial=awaiting_clients_of("httpx"),
     applied={"httpx._config": one_context_of_httpx},
 ))  # fmt: skip
 register(Client("httpx2", packages="httpx2 httpcore2",
     reuses=True,
+    constructor="httpx2.Client", keyword="verify",
     keep=("client = httpx2.Client()", KEPT_CLIENT),
+    keep_awaiting=("client = httpx2.AsyncClient()", KEPT_CLIENT), awaits="aclose",
     makers="Client AsyncClient", multiplexed="client = httpx2.Client(http2=True)  # one for all",
+    multiplexed_awaiting="client = httpx2.AsyncClient(http2=True)  # one for all",
     trial=clients_of("httpx2"), awaiting_trial=awaiting_clients_of("httpx2"),
     applied={"httpx2._config": one_context_of_httpx},
 ))  # fmt: skip
 register(Client("geventhttpclient", packages="geventhttpclient", kind=GeventHttpClient))
 register(Client("aiohttp", packages="aiohttp", kind=Aiohttp,
     reuses=True,
-    constructor="aiohttp.TCPConnector", keyword="ssl",
+    constructor="aiohttp.TCPConnector", keyword="ssl", awaits=True,
     keep=("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
         "One context, made once by ssl.create_default_context(), serves all sessions."),
 ))  # fmt: skip
@@ -1707,12 +1862,14 @@ register(Client("http.client", packages="http httplib",
     keep=("HTTPSConnection(host, context=context)",
         "Without a context each HTTPSConnection makes its own: make one, by "
         "context = ssl.create_default_context(), and give it to all."),
+    for_each_request=ONE_FOR_HTTP_CLIENT,
     trial=(HTTP_CLIENT, each_http_client, one_context), applied={"ssl": one_context_of_ssl},
 ))  # fmt: skip
 register(Client("urlopen", packages="urllib urllib2",
     keep=(URLOPEN + ".urlopen(url, context=context)",
         "Without a context each call makes its own: make one, by "
         "context = ssl.create_default_context(), and give it to all."),
+    for_each_request=ONE_FOR_HTTP_CLIENT,
     trial=(URLOPEN, each_urlopen, kept_urlopen), applied={"ssl": one_context_of_ssl},
 ))  # fmt: skip
 
@@ -2622,7 +2779,7 @@ class ClientRow(Record):
         ("at", list, "[line of the program that loaded, times]"),
         ("trusts", list, "[certificates that were loaded, times]"),
         ("by", list, "[module of its contexts' class, times]"),
-        ("awaits", int, "loads by clients of httpx that await"),
+        ("awaits", int, "loads by clients that await"),
         ("full", int, "connections of urllib3's closed for want of a place in their pool"),
         ("evicted", int, "pools made again for a host, as a PoolManager keeps fewer than it has"),
         ("size", dict, 'what such a pool ("full") or manager ("evicted") holds'),
@@ -3470,10 +3627,12 @@ class Call(object):
             return
         if package in PACKAGES:
             self.client = PACKAGES[package]
-            if frame.f_code.co_name == "__init__" and client_named(self.client).awaiting_trial:
-                self.awaits = self.awaits or hasattr(type(frame.f_locals.get("self")), "aclose")
-            if frame.f_code.co_name in ("request", "send", "urlopen"):
-                self.kind = kind_made_of(client_named(self.client), frame) or self.kind
+            client, name = client_named(self.client), frame.f_code.co_name
+            self.awaits = self.awaits or client.awaits is True
+            if name == "__init__" and client.awaits and not self.awaits:
+                self.awaits = hasattr(type(frame.f_locals.get("self")), client.awaits)
+            if name in ("request", "send", "urlopen"):
+                self.kind = kind_made_of(client, frame) or self.kind
         elif self.client and package not in BETWEEN:
             self.inner = False
 
@@ -3516,8 +3675,8 @@ class CallStack(object):
         """Return who made a call: {"client", "through", "at", "awaits"}, and "kind".
 
         The client that made it, the library that the program's own code called, and the
-        line of the program's own code; None for what nobody can tell; whether it is a client of
-        httpx that awaits; and, if there is one, the class of another that it is an object of, and
+        line of the program's own code; None for what nobody can tell; whether it is a client that
+        awaits; and, if there is one, the class of another that it is an object of, and
         "call", the function of the library that was called, as `function_called` tells.
         """
         call = Call()
@@ -4369,15 +4528,6 @@ def probe_h11(probes, module):
 
     probes.replace(module.Connection, "send", named(send_noted, send))
     probes.replace(module.Connection, "next_event", named(next_event, receive))
-
-
-def says_close(header, values):
-    """Return whether a header asks for the end of its connection."""
-    texts = [
-        value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values
-    ]
-    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
-    return header.lower() == "connection" and any("close" in text.lower() for text in texts)
 
 
 def probe_injection(probes, module):
@@ -5835,7 +5985,7 @@ _WANTING = {
     "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
     "of its requests the host's connections had been closed to make room.",
 }
-#: Functions that make a client of httpx for one request.
+#: Functions that make a client for one request.
 CALLS = "get post put patch delete head options request stream".split()
 #: Where loads are no illness, those that take less are no advice.
 WORTH_FROM_MS = 20
@@ -5854,12 +6004,6 @@ UPGRADES = {
 #: What a connection fails with that no authority vouches for.
 UNTRUSTED = ("unable to get local issuer certificate", "self-signed certificate",
     "self signed certificate")  # fmt: skip
-#: Where requests takes its authorities from, whatever its session says; and how clients are told.
-BEFORE_VERIFY = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-TRUST_BY = {
-    "requests": 'requests.get(url, verify="...")  # or the variable REQUESTS_CA_BUNDLE',
-    "httpx": 'client = httpx.Client(verify=ssl.create_default_context(cafile="..."))',
-}
 #: What connections fail with when ssl was imported before, or patched without, the rest.
 LATE_PATCH = ("recursion", "_wrap_socket() argument")
 
@@ -5998,11 +6142,10 @@ def advice_on_failures(examination):
 
 def names_of_trust(row):
     """Return what sentences say of the certificates that the client of a row trusts."""
-    files = [path for path, _ in row["trusts"]]
-    variable = next((name for name in BEFORE_VERIFY if os.environ.get(name)), None)
-    comes_before = variable and row["client"] == "requests"
-    before = " (%s is set, and comes before session.verify.)" % variable if comes_before else ""
-    line = TRUST_BY.get(row["client"], 'context = ssl.create_default_context(cafile="...")')
+    files, client = [path for path, _ in row["trusts"]], client_named(row["client"])
+    variables = [name for name in client.trust_variables.split() if os.environ.get(name)]
+    before = " (%s is set, and comes before session.verify.)" % variables[0] if variables else ""
+    line = client.trust_line or 'context = ssl.create_default_context(cafile="...")'
     return dict(
         client=row["client"] or "the program", line=line, before=before,
         trust=" (%s)" % ", ".join(files[:2]) if files else "",
@@ -6084,9 +6227,8 @@ def advice_on_counts(examination, verdict):
     if not advice:  # which says as much
         advice += advice_on_hosts(examination.counts)
     for host in examination.counts["http2"]:
-        line = client_named(host["client"]).multiplexed
-        if host["awaits"]:
-            line = awaiting(line)
+        client = client_named(host["client"])
+        line = (host["awaits"] and client.multiplexed_awaiting) or client.multiplexed
         names = dict(host, line=line, client=host["client"] or "A client")
         advice.append(advise("one-connection", **names))
     return advice + advice_on_openssl(examination, rows) + advice_on_sharing(examination, rows)
@@ -6213,12 +6355,6 @@ def advice_on_sharing(examination, rows):
     return [advise("share-context", line=line) for line in list(filter(None, lines))[:1]]
 
 
-def awaiting(line):
-    """Return a line that makes a client as a program that awaits has it."""
-    line = line.replace(".Client(", ".AsyncClient(").replace(".Session(", ".AsyncSession(")
-    return line.replace("session.gather()", "await session.gather()")
-
-
 def shares_contexts(examination):
     """Return whether the book's shared_context.py works in a program."""
     return not is_injected(examination) and version_of(examination) >= (3, 7)
@@ -6237,13 +6373,14 @@ def keep_one(row):
     """
     client = client_named(row["client"])
     line, sentence = client.keep or KEEP_CONTEXT
-    both = row["awaits"] and row["awaits"] < row["loads"]
-    line, call = with_trust(line, row), None if both else own_call(row)
-    if row["awaits"]:
-        other = awaiting(line)
-        line = "%s; %s" % (line, other.replace("client", "awaiting", 1)) if both else other
-        if not both:  # nothing is said of httpx.get
-            sentence = KEPT_CLIENT
+    other = client.keep_awaiting if row["awaits"] else None
+    both = other and row["awaits"] < row["loads"]
+    call = None if both else own_call(row)
+    if both:
+        line = "%s; awaiting = %s" % (line, other[0].partition(" = ")[2])
+    elif other:
+        line, sentence = other
+    line = with_trust(line, row)
     library = library_between(row) or (None if client.keep else row["client"])
     if library:
         return keep_one_of_library(library, row, sentence)
@@ -6257,23 +6394,9 @@ def keep_one(row):
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         line += "" if row["client"] else settings_after(row["at"][0][0])
         return when_made(line, "once, before the work begins"), sentence
-    if not both and line.endswith("Client()"):
-        line = line[:-1] + verify_of(row) + ")"
+    if not both and client.takes_context and line.endswith("()"):
+        line = line[:-1] + trust_argument(client.keyword, row) + ")"
     return line, sentence
-
-
-#: These make a context for each request, or connection, unless they are given one: what a library
-#: that calls them keeps makes no difference. And what gives one to those that are given none.
-FOR_EACH_REQUEST = ("urlopen", "http.client")
-ONE_FOR_HTTP_CLIENT = (
-    "context = ssl.create_default_context(); ssl._create_default_https_context = lambda: context  "
-    "# once, before the work begins"
-)
-OF_HTTP_CLIENT = (
-    "%s connects by %s, which makes a context each time, whatever you keep. If %s takes a "
-    "context, give it one. If not, this line (from PEP 476) gives one context to all connections "
-    "of http.client that have none of their own."
-)
 
 
 def keep_one_of_library(library, row, sentence):
@@ -6286,12 +6409,9 @@ def keep_one_of_library(library, row, sentence):
         return line_of_function(library, row)
     if record.connects:
         return line_with_context(library, row), advice_to_keep(library)[1]
-    if row["client"] in FOR_EACH_REQUEST and record.constructor is None:
-        return with_trust(ONE_FOR_HTTP_CLIENT, row), OF_HTTP_CLIENT % (
-            library,
-            row["client"],
-            library,
-        )
+    if client.for_each_request and record.constructor is None:
+        line, text = client.for_each_request
+        return with_trust(line, row), text % {"library": library, "client": client.name}
     _, note = advice_to_keep(library)
     if client.keep and record.keyword:
         note += " " + sentence
@@ -6312,15 +6432,18 @@ def when_made(line, moment):
     return "%s  # %s" % (line, moment)
 
 
-def verify_of(row):
-    """Return the argument by which a client of httpx takes what httpx.get was given, or ""."""
+def trust_argument(keyword, row):
+    """Return the argument that has a client trust what the program's own call did, or "".
+
+    keyword: by which both the client and a call without one take a context.
+    """
     place = row["at"][0][0] if row["at"] else None
     call = (place and call_at(place, CALLS)) or ""
-    match = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
+    match = re.search(r"\b%s=([^,()]+|[^,()]*\([^()]*\))(?=[,)])" % keyword, call)
     if match:
         return match.group()
     context = with_trust("ssl.create_default_context()", row)
-    return "verify=" + context if "cafile" in context else ""
+    return "%s=%s" % (keyword, context) if "cafile" in context else ""
 
 
 def own_call(row):
@@ -6330,8 +6453,8 @@ def own_call(row):
     """
     if not row["at"]:
         return None
-    makers = client_named(row["client"]).makers if row["client"] else "create_default_context"
     client = client_named(row["client"])
+    makers = client.makers if row["client"] else "create_default_context"
     if row.get("kind"):
         place, name = row["at"][0][0], row["kind"].rpartition(".")[2]
         library = row["kind"].partition(".")[0]
@@ -6343,11 +6466,12 @@ def own_call(row):
         calls = [call_of_library(place, library, name, True) for name in makers.split()]
         calls = list(filter(None, calls))
         call = calls[0] if len(calls) == 1 else None
-    if call and row["client"] == "urllib3" and "ssl_context" not in call:
-        call, number = re.subn(r"\bca_certs=([^,()]+|[^,()]*\([^()]*\))", CAFILE % r"\1", call)
+    if call and client.needs_context and client.needs_context[0] not in call:
+        keyword, of_file = client.needs_context
+        context = r"%s=ssl.create_default_context(cafile=\1)" % keyword
+        call, number = re.subn(r"\b%s=([^,()]+|[^,()]*\([^()]*\))" % of_file, context, call)
         if not number:
-            call = call.replace("(", "(" + CAFILE.replace("cafile=%s", "") + ", ", 1)
-            call = call.replace(", )", ")")
+            call = with_argument(call, keyword, "ssl.create_default_context()")
     return call
 
 
@@ -6432,8 +6556,8 @@ def line_of_function(library, row):
         line = with_argument(own or function + "(...)", clients[0], kept)
         text = "%s makes a %s for each call, if it is given none: make one, and give it to each as "
         text = (text + "%s=.") % (function, kept, clients[0])
-        made = awaiting(client_named(row["client"]).keep[0]) if row["awaits"] else None
-        made = made or client_named(row["client"]).keep[0]
+        client = client_named(row["client"])
+        made = ((row["awaits"] and client.keep_awaiting) or client.keep)[0]
         return "%s  # once; then %s" % (made, line), text
     if call["keeps"]:
         text = "%s makes a %s for each call, and loads for it: make one, keep it, and call its "
@@ -6455,9 +6579,6 @@ def line_with_context(library, row):
     call = call or "%s.%s(...)" % (library, name)
     context = with_trust("context = ssl.create_default_context()", row)
     return "%s  # once; then %s" % (context, with_argument(call, record.keyword, "context"))
-
-
-CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
 
 
 def with_trust(text, row):
@@ -6491,7 +6612,7 @@ def advice_on_closings(examination):
             loads=several(row["loads"], "load"), ms=share * counts["handshake_ms"],
             s=share * counts["handshake_s"], keep=EACH_ONCE if is_made_anew(row) else "",
         )  # fmt: skip
-        tried = (examination.tried or {}).get("connection-close")
+        tried = (examination.tried or {}).get(trial_of("connection-close", row))
         saves = saves_of(tried) if tried and side == "program" else ""
         yield advise("connection-close" if side == "program" else "server-closes", saves, **names)
 
@@ -6519,10 +6640,15 @@ def library_between(row):
 
 
 def trial_of(name, row):
-    """Return what `try_changes` calls the trial of a change; None if it has none."""
-    if name == "larger-pool":
-        return client_named(row["client"]).larger_pool_trial
-    return row["client"] or ITS_OWN
+    """Return what `try_changes` calls the trial of a change; None if it has none.
+
+    name: of the advice that asks for the change.
+    """
+    client = client_named(row["client"])
+    if name == "keep-one":
+        return client.name or ITS_OWN
+    change = client.larger_pool_change if name == "larger-pool" else client.closing_change
+    return change if change == client.name or change in client.trials else None
 
 
 def larger_pool(row):
@@ -7308,11 +7434,10 @@ class Caller(object):
 
     def row(self, loop):
         """Return what a run's row of a client would say of it, as far as a stack tells."""
-        awaits = bool(loop) and client_named(self.client).awaiting_trial is not None
+        awaits = bool(loop and client_named(self.client).awaits)
         at = [[self.path, 1]] if self.path else []
-        through = self.library if self.library != self.client else self.client
         return dict(
-            client=self.client, through=through, at=at, loads=1, awaits=int(awaits), trusts=[],
+            client=self.client, through=self.library, at=at, loads=1, awaits=int(awaits), trusts=[],
             call=self.call,
         )  # fmt: skip
 
@@ -8260,7 +8385,8 @@ def in_threads(fetch, number):
 def try_changes(examination, address):
     """Return {client: what the change was seen to save} for clients that repeat their loads.
 
-    For contexts that the program makes itself, under ITS_OWN. A value: {"connections",
+    For contexts that the program makes itself, under ITS_OWN; for a change that has a name of its
+    own (`Client.trials`), under that. A value: {"connections",
     "at_once" (as many as in the run), "now": {"loads", "cpu_ms"}, "then": the same, "with" (the
     client that made them: another if the doctor does not know the program's)}. What could not
     be tried is left out.
@@ -8276,19 +8402,19 @@ def try_changes(examination, address):
         is_known = record.trial or [module for module, _ in row["by"]] == ["ssl"]
         trial = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
         awaits = bool(record.awaiting_trial) and 2 * row["awaits"] > row["loads"]
-        trial.update(late=late, awaits=awaits)
+        trial.update(client=client, change=None, late=late, awaits=awaits)
         trial.update(wanted=min(at_once(row), MOST_AT_ONCE))
-        if record.closing_trial and row["closed"].get("program", 0) >= 2:
-            closing = dict(trial, client=record.closing_trial, rounds=n, wanted=1, awaits=False)
-            try_one(tried, closing)
+        closing, pool = record.closing_change, record.larger_pool_change
+        if closing in record.trials and row["closed"].get("program", 0) >= 2:
+            try_one(tried, dict(trial, change=closing, rounds=n, wanted=1, awaits=False))
         if repeats and is_known and not keeps and client not in tried:
             # (A client may make several connections with one load, as FTP does for its data.)
-            try_one(tried, dict(trial, client=client, rounds=min(n, row["loads"])))
-        places = row["wanted"].get("full", 0)
-        if repeats and client == "requests" and "full" in wanting(row) and places <= MOST_AGAIN:
-            trial = dict(trial, wanted=places, size=row["size"]["full"])
+            try_one(tried, dict(trial, rounds=min(n, row["loads"])))
+        places, is_wanting = row["wanted"].get("full", 0), "full" in wanting(row)
+        if repeats and pool in record.trials and is_wanting and places <= MOST_AGAIN:
+            trial = dict(trial, change=pool, wanted=places, size=row["size"]["full"])
             rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // places))
-            try_one(tried, dict(trial, client="larger-pool", rounds=rounds, awaits=False))
+            try_one(tried, dict(trial, rounds=rounds, awaits=False))
     return tried
 
 
@@ -8308,7 +8434,7 @@ def try_one(tried, trial):
         process.kill()
     if process.wait() == 0:
         with open(path) as file:
-            tried[trial["client"]] = json.loads(file.read())
+            tried[trial["change"] or trial["client"]] = json.loads(file.read())
 
 
 def try_change(path):
@@ -8318,7 +8444,7 @@ def try_change(path):
     result = measure_trial(trial)
     if result is None:
         return 1
-    has_to_save = trial["wanted"] == 1 or trial["client"] in ("larger-pool", "connection-close")
+    has_to_save = trial["wanted"] == 1 or trial["change"]
     if has_to_save and result["then"]["loads"] >= result["now"]["loads"]:
         return 1
     with open(path, "w") as file:
@@ -8332,7 +8458,7 @@ def measure_trial(trial):
     probes = Probes(events.append).install()
     number, rounds, kinds = trial["wanted"], trial["rounds"], ("last", "kept")
     module, repeating, keeping = trial_functions(trial)
-    if trial["client"] == "larger-pool":
+    if is_of_places(trial):
         kinds = ("kept", "kept")
     elif number > 1:
         rounds = max(1, min(MOST_ROUNDS, rounds // number))
@@ -8371,14 +8497,25 @@ def measure_trial(trial):
 
 def trial_functions(trial):
     """Return (module, function that loads again, function that does not), as `Client.trial`."""
-    if trial["client"] == "connection-close":
-        return CLOSING
-    if trial["client"] == "larger-pool":
-        sizes = (trial["size"], trial["wanted"])
-        functions = [lambda url, _, size=size: with_places(url, size) for size in sizes]
-        return ("requests",) + tuple(functions)
     client = client_named(trial["client"])
-    return (client.awaiting_trial if trial["awaits"] else client.trial) or CONTEXTS
+    if trial["change"] is None:
+        return (client.awaiting_trial if trial["awaits"] else client.trial) or CONTEXTS
+    module, repeating, keeping = client.trials[trial["change"]]
+    if is_of_places(trial):
+        repeating = of_size(repeating, trial["size"])
+        keeping = of_size(keeping, trial["wanted"])
+    return module, repeating, keeping
+
+
+def is_of_places(trial):
+    """Return whether a trial is that of a larger pool."""
+    pool = client_named(trial["client"]).larger_pool_change
+    return trial["change"] is not None and trial["change"] == pool
+
+
+def of_size(prepare, places):
+    """Return a function of a trial that has a pool of so many places."""
+    return lambda url, trust: prepare(url, trust, places)
 
 
 def fetcher(trial, prepare, url, trust):
@@ -8407,26 +8544,6 @@ def bundle(trust, folder):
 # -------------------------------------------------------------- the program again, with the change
 
 
-#: More than a program has threads, or hosts.
-PLACES = 1000
-
-
-def keep_all_connections(module):
-    """Give pools of requests a place for every connection, and keep those to every host.
-
-    An adapter of the program's own stays as it is.
-    """
-    adapter = module.HTTPAdapter
-    original = adapter.init_poolmanager
-
-    def init_poolmanager(self, connections, maxsize, block=False, **options):
-        if type(self) is adapter and not block:
-            connections, maxsize = max(connections, PLACES), max(maxsize, PLACES)
-        original(self, connections, maxsize, block=block, **options)
-
-    adapter.init_poolmanager = init_poolmanager
-
-
 def one_context_of_a_line(module):
     """Have each line of the program that makes contexts make one, for the same arguments."""
     original, lines = module.create_default_context, {}
@@ -8446,21 +8563,8 @@ def no_injection(module):
     module.inject_into_urllib3 = lambda: None
 
 
-def no_closing(module):
-    """Have requests go without the header that closes their connection."""
-    kind = module.HTTPConnection
-    original = kind.putheader
-
-    def putheader(connection, header, *values):
-        return None if says_close(header, values) else original(connection, header, *values)
-
-    kind.putheader = putheader
-
-
 #: What can be applied beside what the records of clients have: its module, when that is imported.
 APPLIED = {
-    "larger-pool": {"requests.adapters": keep_all_connections},
-    "connection-close": {"http.client": no_closing, "httplib": no_closing},
     ITS_OWN: {"ssl": one_context_of_a_line},
     "injected": {
         "urllib3.contrib.pyopenssl": no_injection,
@@ -8470,8 +8574,8 @@ APPLIED = {
 
 
 def change_named(name):
-    """Return {module: function that changes it} of one change, named as its client or as itself."""
-    return APPLIED.get(name) or client_named(name).applied
+    """Return {module: function that changes it} of one change, named as itself or as its client."""
+    return APPLIED.get(name) or CHANGES.get(name) or client_named(name).applied
 
 
 def to_apply(changes):
@@ -8497,24 +8601,30 @@ def apply_first(changes):
 def changes_in(report):
     """Return the names of the changes that a report asks for and that can be applied.
 
-    They are clients, "injected", and loops that are to patch.
+    They are clients, further changes of theirs, "injected", and loops that are to patch.
     """
     ids = [change["id"] for change in report["advice"]]
     changes = [name for name in ill_clients(report) if change_named(name)]
-    if any(
-        change["id"] == "larger-pool" and "requests" in change["add"] for change in report["advice"]
-    ):
-        changes.append("larger-pool")
-    if "connection-close" in ids and any(
-        row["closed"].get("program") and row["client"] in ("requests", "urllib3")
-        for row in report["counts"]["clients"]
-    ):
-        changes.append("connection-close")
+    changes += further_changes(report)
     if "injected" in ids:
         changes.append("injected")
     elif report["loop"] and {"patch", "patch-first", "patch-everything"} & set(ids):
         changes.append(report["loop"]["name"])
     return sorted(set(changes))
+
+
+def further_changes(report):
+    """Return the names of the changes that clients have beside that of one that is kept."""
+    names = []
+    pools = [change["add"] for change in report["advice"] if change["id"] == "larger-pool"]
+    closes = "connection-close" in [change["id"] for change in report["advice"]]
+    for row in report["counts"]["clients"]:
+        client = client_named(row["client"])
+        larger = larger_pool(row) if pools else None
+        wanted = [client.larger_pool_change] if larger and larger[0] in pools else []
+        wanted += [client.closing_change] if closes and row["closed"].get("program") else []
+        names += [name for name in wanted if name in client.changes]
+    return names
 
 
 def ill_clients(report):
@@ -8569,14 +8679,15 @@ def run_again(report, run):
     loads_before, loads_now = by_client(report), by_client(second)
     # The context of urllib3's pools is made for them, as by the program.
     own_loads = max(0, loads_now.get(ITS_OWN, (0, 0))[0] - loads_before.get(ITS_OWN, (0, 0))[0])
-    for client, tried in sorted(report.get("tried", {}).items()):
+    for name, tried in sorted(report.get("tried", {}).items()):
+        client = client_named(TRIALS.get(name, name))
+        is_of_pool = name in client.trials and name == client.larger_pool_change
         # How many threads ask at once may be another number the next time.
-        if client in changes and client != "larger-pool":
-            counted_as = "requests" if client == "connection-close" else client
-            loads, needed_loads = loads_now.get(counted_as, (0, 0))
-            loads += own_loads if client == "urllib3" else 0
+        if name in changes and not is_of_pool:
+            loads, needed_loads = loads_now.get(client.name, (0, 0))
+            loads += own_loads if name == "urllib3" else 0
             promised = max(tried["then"]["loads"], needed_loads)
-            row = {"client": client, "promised": promised, "loads": loads}
+            row = {"client": name, "promised": promised, "loads": loads}
             result["promises"].append(row)
     if result["promises"]:
         result["kept"] = all(row["loads"] <= row["promised"] for row in result["promises"])

@@ -45,12 +45,23 @@ if __name__ == "__main__":
 """
 
 
+def names_at_the_top(tree: list[ast.stmt]) -> set[str]:
+    """Return the names that a module makes at its top."""
+    names = {node.name for node in tree if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    targets = [target for node in tree if isinstance(node, ast.Assign) for target in node.targets]
+    nodes = [node for target in targets for node in ast.walk(target)]
+    return names | {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
 def build() -> str:
-    """Return the text of the single file."""
-    imports, bodies = set(), []
+    """Return the text of the single file. Raises ValueError if two modules make the same name."""
+    imports, bodies, makers = set(), [], {}
     for name in MODULES:
         text = (SOURCE / f"{name}.py").read_text(encoding="utf-8")
         lines, tree = text.splitlines(), ast.parse(text).body
+        for made in sorted(names_at_the_top(tree)):
+            if makers.setdefault(made, name) != name:
+                raise ValueError(f"{makers[made]}.py and {name}.py both make {made}: rename one")
         for node in tree[:1] + [
             node for node in tree if isinstance(node, (ast.Import, ast.ImportFrom))
         ]:

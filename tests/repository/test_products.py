@@ -3,6 +3,8 @@
 import ast
 import runpy
 
+import pytest
+
 from casebook import places
 
 MESSAGE = "is not what its sources are: run `make products`"
@@ -17,6 +19,16 @@ def test_every_module_of_the_doctor_is_in_the_single_file():
     builder = runpy.run_path(str(places.PRODUCTS / "tls-doctor" / "single_file.py"))
     modules = {path.stem for path in builder["SOURCE"].glob("*.py")}
     assert modules - {*builder["MODULES"]} == {"__init__", "__main__", "pytest_plugin"}
+
+
+def test_no_module_of_the_doctor_takes_a_name_of_another(tmp_path):
+    """In the single file the second would stand for both."""
+    builder = runpy.run_path(str(places.PRODUCTS / "tls-doctor" / "single_file.py"))
+    for name, text in (("first", "def load(): pass"), ("second", "a, load = 1, 2")):
+        (tmp_path / f"{name}.py").write_text(f'"""A module."""\n{text}\n')
+    builder["build"].__globals__.update(SOURCE=tmp_path, MODULES=["first", "second"])
+    with pytest.raises(ValueError, match=r"first\.py and second\.py both make load"):
+        builder["build"]()
 
 
 def test_the_cures_single_file_is_its_module():

@@ -13,6 +13,7 @@ from tls_doctor import (
     advice,
     attaching,
     callers,
+    changes,
     clients,
     heartbeat,
     loads,
@@ -217,7 +218,7 @@ def test_pools_get_more_places_where_the_program_has_not_limited_them(is_own, bl
     class Own(HTTPAdapter):
         pass
 
-    rerun.keep_all_connections(types.SimpleNamespace(HTTPAdapter=HTTPAdapter))
+    changes.keep_all_connections(types.SimpleNamespace(HTTPAdapter=HTTPAdapter))
     adapter = (Own if is_own else HTTPAdapter)()
     adapter.init_poolmanager(10, 4, block=block, strict=True)
     assert (adapter.places, adapter.options) == (places, {"block": block, "strict": True})

@@ -202,6 +202,8 @@ def test_boto3s_client_is_found_where_it_is_made(text, line, tmp_path):
     [
         ("urllib3.PoolManager(4, ca_certs=CA)", "urllib3",
          "pool = urllib3.PoolManager(4, ssl_context=ssl.create_default_context(cafile=CA))  #"),
+        ("urllib3.PoolManager(4)", "urllib3",
+         "pool = urllib3.PoolManager(4, ssl_context=ssl.create_default_context())  #"),
         ("httplib2.Http(ca_certs=CA)", "httplib2", "http = httplib2.Http(ca_certs=CA)  # once"),
         # One that loads where it is made has its call on that line; another is not meant.
         ("httpx.Client(verify=CA)", "httpx", "client = httpx.Client()"),

@@ -21,7 +21,7 @@ from .basis import (
     UNPATCHED,
 )
 from .blocking import PATCHES
-from .clients import KEEP_CONTEXT, KEPT_CLIENT, advice_to_keep, client_named
+from .clients import KEEP_CONTEXT, advice_to_keep, client_named
 from .loads import judged_rows
 from .own_calls import (
     call_at,
@@ -167,7 +167,7 @@ _WANTING = {
     "evicted": "It was asked for %(wanted)d hosts and keeps connections to %(size)d: for %(times)d "
     "of its requests the host's connections had been closed to make room.",
 }
-#: Functions that make a client of httpx for one request.
+#: Functions that make a client for one request.
 CALLS = "get post put patch delete head options request stream".split()
 #: Where loads are no illness, those that take less are no advice.
 WORTH_FROM_MS = 20
@@ -186,12 +186,6 @@ UPGRADES = {
 #: What a connection fails with that no authority vouches for.
 UNTRUSTED = ("unable to get local issuer certificate", "self-signed certificate",
     "self signed certificate")  # fmt: skip
-#: Where requests takes its authorities from, whatever its session says; and how clients are told.
-BEFORE_VERIFY = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-TRUST_BY = {
-    "requests": 'requests.get(url, verify="...")  # or the variable REQUESTS_CA_BUNDLE',
-    "httpx": 'client = httpx.Client(verify=ssl.create_default_context(cafile="..."))',
-}
 #: What connections fail with when ssl was imported before, or patched without, the rest.
 LATE_PATCH = ("recursion", "_wrap_socket() argument")
 
@@ -330,11 +324,10 @@ def advice_on_failures(examination):
 
 def names_of_trust(row):
     """Return what sentences say of the certificates that the client of a row trusts."""
-    files = [path for path, _ in row["trusts"]]
-    variable = next((name for name in BEFORE_VERIFY if os.environ.get(name)), None)
-    comes_before = variable and row["client"] == "requests"
-    before = " (%s is set, and comes before session.verify.)" % variable if comes_before else ""
-    line = TRUST_BY.get(row["client"], 'context = ssl.create_default_context(cafile="...")')
+    files, client = [path for path, _ in row["trusts"]], client_named(row["client"])
+    variables = [name for name in client.trust_variables.split() if os.environ.get(name)]
+    before = " (%s is set, and comes before session.verify.)" % variables[0] if variables else ""
+    line = client.trust_line or 'context = ssl.create_default_context(cafile="...")'
     return dict(
         client=row["client"] or "the program", line=line, before=before,
         trust=" (%s)" % ", ".join(files[:2]) if files else "",
@@ -416,9 +409,8 @@ def advice_on_counts(examination, verdict):
     if not advice:  # which says as much
         advice += advice_on_hosts(examination.counts)
     for host in examination.counts["http2"]:
-        line = client_named(host["client"]).multiplexed
-        if host["awaits"]:
-            line = awaiting(line)
+        client = client_named(host["client"])
+        line = (host["awaits"] and client.multiplexed_awaiting) or client.multiplexed
         names = dict(host, line=line, client=host["client"] or "A client")
         advice.append(advise("one-connection", **names))
     return advice + advice_on_openssl(examination, rows) + advice_on_sharing(examination, rows)
@@ -545,12 +537,6 @@ def advice_on_sharing(examination, rows):
     return [advise("share-context", line=line) for line in list(filter(None, lines))[:1]]
 
 
-def awaiting(line):
-    """Return a line that makes a client as a program that awaits has it."""
-    line = line.replace(".Client(", ".AsyncClient(").replace(".Session(", ".AsyncSession(")
-    return line.replace("session.gather()", "await session.gather()")
-
-
 def shares_contexts(examination):
     """Return whether the book's shared_context.py works in a program."""
     return not is_injected(examination) and version_of(examination) >= (3, 7)
@@ -569,13 +555,14 @@ def keep_one(row):
     """
     client = client_named(row["client"])
     line, sentence = client.keep or KEEP_CONTEXT
-    both = row["awaits"] and row["awaits"] < row["loads"]
-    line, call = with_trust(line, row), None if both else own_call(row)
-    if row["awaits"]:
-        other = awaiting(line)
-        line = "%s; %s" % (line, other.replace("client", "awaiting", 1)) if both else other
-        if not both:  # nothing is said of httpx.get
-            sentence = KEPT_CLIENT
+    other = client.keep_awaiting if row["awaits"] else None
+    both = other and row["awaits"] < row["loads"]
+    call = None if both else own_call(row)
+    if both:
+        line = "%s; awaiting = %s" % (line, other[0].partition(" = ")[2])
+    elif other:
+        line, sentence = other
+    line = with_trust(line, row)
     library = library_between(row) or (None if client.keep else row["client"])
     if library:
         return keep_one_of_library(library, row, sentence)
@@ -589,23 +576,9 @@ def keep_one(row):
         line = "%s = %s" % (line.partition(" = ")[0] if " = " in line else "context", call)
         line += "" if row["client"] else settings_after(row["at"][0][0])
         return when_made(line, "once, before the work begins"), sentence
-    if not both and line.endswith("Client()"):
-        line = line[:-1] + verify_of(row) + ")"
+    if not both and client.takes_context and line.endswith("()"):
+        line = line[:-1] + trust_argument(client.keyword, row) + ")"
     return line, sentence
-
-
-#: These make a context for each request, or connection, unless they are given one: what a library
-#: that calls them keeps makes no difference. And what gives one to those that are given none.
-FOR_EACH_REQUEST = ("urlopen", "http.client")
-ONE_FOR_HTTP_CLIENT = (
-    "context = ssl.create_default_context(); ssl._create_default_https_context = lambda: context  "
-    "# once, before the work begins"
-)
-OF_HTTP_CLIENT = (
-    "%s connects by %s, which makes a context each time, whatever you keep. If %s takes a "
-    "context, give it one. If not, this line (from PEP 476) gives one context to all connections "
-    "of http.client that have none of their own."
-)
 
 
 def keep_one_of_library(library, row, sentence):
@@ -618,12 +591,9 @@ def keep_one_of_library(library, row, sentence):
         return line_of_function(library, row)
     if record.connects:
         return line_with_context(library, row), advice_to_keep(library)[1]
-    if row["client"] in FOR_EACH_REQUEST and record.constructor is None:
-        return with_trust(ONE_FOR_HTTP_CLIENT, row), OF_HTTP_CLIENT % (
-            library,
-            row["client"],
-            library,
-        )
+    if client.for_each_request and record.constructor is None:
+        line, text = client.for_each_request
+        return with_trust(line, row), text % {"library": library, "client": client.name}
     _, note = advice_to_keep(library)
     if client.keep and record.keyword:
         note += " " + sentence
@@ -644,15 +614,18 @@ def when_made(line, moment):
     return "%s  # %s" % (line, moment)
 
 
-def verify_of(row):
-    """Return the argument by which a client of httpx takes what httpx.get was given, or ""."""
+def trust_argument(keyword, row):
+    """Return the argument that has a client trust what the program's own call did, or "".
+
+    keyword: by which both the client and a call without one take a context.
+    """
     place = row["at"][0][0] if row["at"] else None
     call = (place and call_at(place, CALLS)) or ""
-    match = re.search(r"\bverify=([^,()]+|[^,()]*\([^()]*\))(?=[,)])", call)
+    match = re.search(r"\b%s=([^,()]+|[^,()]*\([^()]*\))(?=[,)])" % keyword, call)
     if match:
         return match.group()
     context = with_trust("ssl.create_default_context()", row)
-    return "verify=" + context if "cafile" in context else ""
+    return "%s=%s" % (keyword, context) if "cafile" in context else ""
 
 
 def own_call(row):
@@ -662,8 +635,8 @@ def own_call(row):
     """
     if not row["at"]:
         return None
-    makers = client_named(row["client"]).makers if row["client"] else "create_default_context"
     client = client_named(row["client"])
+    makers = client.makers if row["client"] else "create_default_context"
     if row.get("kind"):
         place, name = row["at"][0][0], row["kind"].rpartition(".")[2]
         library = row["kind"].partition(".")[0]
@@ -675,11 +648,12 @@ def own_call(row):
         calls = [call_of_library(place, library, name, True) for name in makers.split()]
         calls = list(filter(None, calls))
         call = calls[0] if len(calls) == 1 else None
-    if call and row["client"] == "urllib3" and "ssl_context" not in call:
-        call, number = re.subn(r"\bca_certs=([^,()]+|[^,()]*\([^()]*\))", CAFILE % r"\1", call)
+    if call and client.needs_context and client.needs_context[0] not in call:
+        keyword, of_file = client.needs_context
+        context = r"%s=ssl.create_default_context(cafile=\1)" % keyword
+        call, number = re.subn(r"\b%s=([^,()]+|[^,()]*\([^()]*\))" % of_file, context, call)
         if not number:
-            call = call.replace("(", "(" + CAFILE.replace("cafile=%s", "") + ", ", 1)
-            call = call.replace(", )", ")")
+            call = with_argument(call, keyword, "ssl.create_default_context()")
     return call
 
 
@@ -764,8 +738,8 @@ def line_of_function(library, row):
         line = with_argument(own or function + "(...)", clients[0], kept)
         text = "%s makes a %s for each call, if it is given none: make one, and give it to each as "
         text = (text + "%s=.") % (function, kept, clients[0])
-        made = awaiting(client_named(row["client"]).keep[0]) if row["awaits"] else None
-        made = made or client_named(row["client"]).keep[0]
+        client = client_named(row["client"])
+        made = ((row["awaits"] and client.keep_awaiting) or client.keep)[0]
         return "%s  # once; then %s" % (made, line), text
     if call["keeps"]:
         text = "%s makes a %s for each call, and loads for it: make one, keep it, and call its "
@@ -787,9 +761,6 @@ def line_with_context(library, row):
     call = call or "%s.%s(...)" % (library, name)
     context = with_trust("context = ssl.create_default_context()", row)
     return "%s  # once; then %s" % (context, with_argument(call, record.keyword, "context"))
-
-
-CAFILE = "ssl_context=ssl.create_default_context(cafile=%s)"
 
 
 def with_trust(text, row):
@@ -823,7 +794,7 @@ def advice_on_closings(examination):
             loads=several(row["loads"], "load"), ms=share * counts["handshake_ms"],
             s=share * counts["handshake_s"], keep=EACH_ONCE if is_made_anew(row) else "",
         )  # fmt: skip
-        tried = (examination.tried or {}).get("connection-close")
+        tried = (examination.tried or {}).get(trial_of("connection-close", row))
         saves = saves_of(tried) if tried and side == "program" else ""
         yield advise("connection-close" if side == "program" else "server-closes", saves, **names)
 
@@ -851,10 +822,15 @@ def library_between(row):
 
 
 def trial_of(name, row):
-    """Return what `try_changes` calls the trial of a change; None if it has none."""
-    if name == "larger-pool":
-        return client_named(row["client"]).larger_pool_trial
-    return row["client"] or ITS_OWN
+    """Return what `try_changes` calls the trial of a change; None if it has none.
+
+    name: of the advice that asks for the change.
+    """
+    client = client_named(row["client"])
+    if name == "keep-one":
+        return client.name or ITS_OWN
+    change = client.larger_pool_change if name == "larger-pool" else client.closing_change
+    return change if change == client.name or change in client.trials else None
 
 
 def larger_pool(row):

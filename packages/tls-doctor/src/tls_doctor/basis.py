@@ -133,6 +133,15 @@ def plain(value):
     return [plain(item) for item in value] if isinstance(value, list) else value
 
 
+def says_close(header, values):
+    """Return whether a header asks for the end of its connection."""
+    texts = [
+        value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values
+    ]
+    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
+    return header.lower() == "connection" and any("close" in text.lower() for text in texts)
+
+
 def nothing():
     """Return None: the first value of a field that is not known yet."""
     return None

@@ -37,10 +37,12 @@ class Call(object):
             return
         if package in PACKAGES:
             self.client = PACKAGES[package]
-            if frame.f_code.co_name == "__init__" and client_named(self.client).awaiting_trial:
-                self.awaits = self.awaits or hasattr(type(frame.f_locals.get("self")), "aclose")
-            if frame.f_code.co_name in ("request", "send", "urlopen"):
-                self.kind = kind_made_of(client_named(self.client), frame) or self.kind
+            client, name = client_named(self.client), frame.f_code.co_name
+            self.awaits = self.awaits or client.awaits is True
+            if name == "__init__" and client.awaits and not self.awaits:
+                self.awaits = hasattr(type(frame.f_locals.get("self")), client.awaits)
+            if name in ("request", "send", "urlopen"):
+                self.kind = kind_made_of(client, frame) or self.kind
         elif self.client and package not in BETWEEN:
             self.inner = False
 
@@ -83,8 +85,8 @@ class CallStack(object):
         """Return who made a call: {"client", "through", "at", "awaits"}, and "kind".
 
         The client that made it, the library that the program's own code called, and the
-        line of the program's own code; None for what nobody can tell; whether it is a client of
-        httpx that awaits; and, if there is one, the class of another that it is an object of, and
+        line of the program's own code; None for what nobody can tell; whether it is a client that
+        awaits; and, if there is one, the class of another that it is an object of, and
         "call", the function of the library that was called, as `function_called` tells.
         """
         call = Call()

@@ -5,6 +5,11 @@ from __future__ import division, print_function
 import os
 import sys
 
+from .basis import says_close
+
+#: More than a program has threads, or hosts.
+PLACES = 1000
+
 # What is applied stands in for a line of the program: it does what the line would do, from outside.
 
 
@@ -27,6 +32,33 @@ def keep_connections(module):
             leave(self)
 
     adapter.init_poolmanager, adapter.close = init_poolmanager, close
+
+
+def keep_all_connections(module):
+    """Give pools of requests a place for every connection, and keep those to every host.
+
+    An adapter of the program's own stays as it is.
+    """
+    adapter = module.HTTPAdapter
+    original = adapter.init_poolmanager
+
+    def init_poolmanager(self, connections, maxsize, block=False, **options):
+        if type(self) is adapter and not block:
+            connections, maxsize = max(connections, PLACES), max(maxsize, PLACES)
+        original(self, connections, maxsize, block=block, **options)
+
+    adapter.init_poolmanager = init_poolmanager
+
+
+def no_closing(module):
+    """Have requests go without the header that closes their connection."""
+    kind = module.HTTPConnection
+    original = kind.putheader
+
+    def putheader(connection, header, *values):
+        return None if says_close(header, values) else original(connection, header, *values)
+
+    kind.putheader = putheader
 
 
 def one_of_each(function):

@@ -1,7 +1,11 @@
 """The clients and libraries that the doctor knows.
 
 A record for each: what is said of it, how it is tried, and what can be changed in it. To add one is
-to add a record. Only what concerns a pair of libraries stands where the pair is judged.
+to add a record. What no field says stands elsewhere: how sessions and pools are noted (`probed`,
+`tally`); requests' adapters, and the file that it trusts (`own_adapters`, `loads`); which client is
+asked for HTTP/2, and which has a loop of its own (`which_http`, `blocking`); how one knows that a
+program imports http.client or urlopen (`examination`); and what concerns a pair: a client and a
+loop (`ADVICE`), or a client and the one that it stands on (`changes`, `rerun`).
 """
 
 from __future__ import division, print_function
@@ -11,7 +15,9 @@ import sys
 
 from .basis import CERTIFICATE, KEY, PY2, Record, nothing
 from .changes import (
+    keep_all_connections,
     keep_connections,
+    no_closing,
     one_client_of_botocore,
     one_context_of_httplib2,
     one_context_of_httpx,
@@ -25,6 +31,7 @@ from .trials import (
     HTTP_CLIENT,
     awaiting_clients_of,
     clients_of,
+    closing_requests,
     each_http_client,
     each_httplib2,
     each_niquests,
@@ -40,6 +47,7 @@ from .trials import (
     kept_urlopen,
     one_context,
     with_botocore,
+    with_places,
 )
 
 
@@ -49,29 +57,50 @@ class Client(Record):
     FIELDS = (
         ("name", nothing, "as a report calls it"),
         ("module", nothing, "what is imported to use it; as its name, if none is given"),
-        ("packages", str, "of these the doctor tells what it did, by the frames of a call"),
-        ("own_tls", str, "modules with TLS of their own, which neither ssl nor pyOpenSSL sees"),
+        (
+            "packages",
+            str,
+            "its import packages, separated by spaces; a call with one of them in its frames "
+            "counts as this client's",
+        ),
+        (
+            "own_tls",
+            str,
+            "modules, separated by spaces, with TLS of their own, which neither ssl nor pyOpenSSL "
+            "sees",
+        ),
         # How it is asked in this process.
-        ("kind", nothing, "the class of its sessions"),
+        (
+            "kind",
+            nothing,
+            "the class of its sessions, in `client_sessions`; None: no loop is tried with it, and "
+            "nothing is told of its loads without a run",
+        ),
         ("options", dict, "of that class"),
         ("has_get", bool, "it has a `get` without a session"),
         ("adapter", bool, "it goes through an adapter of a session of the program's"),
         # Advice.
         ("keep", nothing, "what has it load once, and risks nothing: (line, sentence)"),
-        ("makers", str, "its functions that make what is to be kept"),
+        ("keep_awaiting", nothing, "the same of its client that awaits, if that is another"),
+        ("awaits", nothing, "True: its clients await; or, if some do, a method of theirs alone"),
+        ("makers", str, "its functions that make what is to be kept, separated by spaces"),
         (
             "settings",
             nothing,
-            "those that load, and that a program calls for connections of its "
-            "own: (names, what their result is called, when it is made, sentence)",
+            "those that load, and that a program calls for connections of its own: (names, "
+            "separated by spaces; what their result is called, when it is made, sentence)",
         ),
         ("connects_later", bool, "what they make loads at another line, when it connects"),
         ("entered", bool, "what they make is a client within `async with` alone"),
-        ("larger_pool", nothing, "the line for a larger pool, with a place for its options"),
+        (
+            "needs_context",
+            nothing,
+            "if what they make loads once only with a context of the program's: (the argument that "
+            "takes it, the argument that takes a file of certificates, which goes then)",
+        ),
+        ("larger_pool", nothing, "the line for a larger pool, with %s where its options go"),
         ("pool_options", dict, 'its options for a larger pool ("full"), and for more ("evicted")'),
-        ("larger_pool_trial", nothing, "the name of the trial of a larger pool"),
         ("pool_beside", bool, "that line is one more, of a session that another line makes"),
-        ("closing_trial", nothing, "the name of the trial of connections that it is told to close"),
         ("loads_each", bool, "it loads for each connection, also where its session is kept"),
         ("shared_context", nothing, "the line by which sessions that load for each share one"),
         ("stands_on", nothing, "the client that sends for it"),
@@ -80,22 +109,69 @@ class Client(Record):
             bool,
             "one of its clients that is kept uses a connection again, unless told not to",
         ),
-        ("multiplexed", str, "the line that sends all over one connection; without await"),
+        ("multiplexed", str, "the line that sends all over one connection"),
+        ("multiplexed_awaiting", str, "that of its client that awaits, if that is another"),
+        ("trust_line", nothing, "the line by which it is told whom to trust, if no context does"),
+        (
+            "trust_variables",
+            str,
+            "of the environment, separated by spaces: they come before what its session is told",
+        ),
+        (
+            "for_each_request",
+            nothing,
+            "if it makes a context for each request that is given none, whatever a library that "
+            "calls it keeps: (the line that gives one to all, sentence on %(client)s and "
+            "%(library)s)",
+        ),
         ("owners", nothing, "which of `Counts` has the number of its sessions or pools"),
         ("front", nothing, "the library by which programs use it"),
         ("constructor", nothing, "what a program makes of it, and keeps"),
         ("connects", bool, "it connects once: what is kept is the context that it takes"),
-        ("keyword", nothing, "by which that takes a context or a client; None: it takes neither"),
+        (
+            "keyword",
+            nothing,
+            "the argument by which that takes a context; or a client, if `client` is in the word; "
+            "None: it takes neither",
+        ),
         (
             "takes",
             nothing,
-            "by which its functions take a context, if that word does not tell; "
-            "with a value, if that is no context",
+            "the keyword by which its functions take a context, if it is not one of `TAKES`; "
+            "`keyword=value` if the value is not simply `context`",
         ),
-        # What is tried and applied; see `trials` and `changes`.
-        ("trial", nothing, "(module, function that loads again, function that does not)"),
-        ("awaiting_trial", nothing, "the same of its client that awaits"),
-        ("applied", dict, "{module: function that makes the change in it}"),
+        # What is tried, and applied from outside; see `trials` and `changes`.
+        (
+            "trial",
+            nothing,
+            "(module, function that loads again, function that does not); each takes a URL and a "
+            "file of certificates, and returns a function that fetches, and returns the body",
+        ),
+        (
+            "awaiting_trial",
+            nothing,
+            "the same of its client that awaits, but its functions take a third argument, how many "
+            "it asks for at once, and the bodies are a list",
+        ),
+        ("applied", dict, "{module: function that makes the change in it, when it is imported}"),
+        (
+            "larger_pool_change",
+            nothing,
+            "the name of the change to a larger pool, in `trials` and `changes`; its own name, if "
+            "`trial` stands for that, too",
+        ),
+        (
+            "closing_change",
+            nothing,
+            "the name of the change by which it no longer asks servers to close its connections",
+        ),
+        (
+            "trials",
+            dict,
+            "{name of such a change, which no other client tries: as `trial`}; of a larger pool "
+            "the functions take a third argument, the number of its places",
+        ),
+        ("changes", dict, "{name of such a change: as `applied`}"),
     )
     __slots__ = Record.names_of(FIELDS)
 
@@ -109,21 +185,42 @@ class Client(Record):
         return self.kind(sys.modules[self.module], *ca, **self.options)
 
     @property
+    def takes_context(self):
+        """Return whether what a program makes of it takes a context."""
+        return bool(self.keyword) and "client" not in self.keyword
+
+    @property
     def takes_nothing(self):
         """Return whether what a program makes of it takes no context and no client."""
         return self.constructor is not None and self.keyword is None
 
 
-#: The clients and libraries, the likeliest first; by package, the client that it belongs to; and by
-#: module, what brings TLS of its own. `register` fills all three.
-CLIENTS, PACKAGES, OWN_TLS = [], {}, {}
+#: The clients and libraries, the likeliest first. By package, by module with TLS of its own, and by
+#: trial, the client that it belongs to; and by name, a change. `register` fills them.
+CLIENTS, PACKAGES, OWN_TLS, TRIALS, CHANGES = [], {}, {}, {}, {}
 
 
 def register(client):
-    """Add the record of a client."""
+    """Add the record of a client. Raises ValueError if what it calls its own is another's."""
+    if any(other.name == client.name for other in CLIENTS):
+        raise ValueError("there is a record of %s already" % client.name)
+    tables = (
+        ("package", PACKAGES, client.packages.split()),
+        ("module", OWN_TLS, client.own_tls.split()),
+        ("trial", TRIALS, client.trials),
+    )
+    for kind, table, names in tables:
+        for name in names:
+            if name in table:
+                text = "the %s %s is of %s already, and cannot be of %s, too"
+                raise ValueError(text % (kind, name, table[name], client.name))
+    for name, applied in client.changes.items():
+        if CHANGES.get(name, applied) != applied:
+            raise ValueError("the change %s is made otherwise already: name another" % name)
     CLIENTS.append(client)
-    PACKAGES.update(dict.fromkeys(client.packages.split(), client.name))
-    OWN_TLS.update(dict.fromkeys(client.own_tls.split(), client.name))
+    for _, table, names in tables:
+        table.update(dict.fromkeys(names, client.name))
+    CHANGES.update(client.changes)
 
 
 def client_named(name):
@@ -153,7 +250,7 @@ def advice_to_keep(library):
     if client.connects:
         text = "It takes a context of yours as %s=: make one, and give it to each connection."
         return client.constructor, text % client.keyword
-    kind = "client" if "client" in client.keyword else "context"
+    kind = "context" if client.takes_context else "client"
     return client.constructor, text + " (it takes a %s of yours as %s=)." % (kind, client.keyword)
 
 
@@ -206,6 +303,15 @@ STANDARD = Client("the standard library", module=HTTP_CLIENT, kind=HttpClient)
 EVENTLETS = Client(
     "eventlet's own http.client", module="eventlet.green.http.client", kind=HttpClient
 )  # fmt: skip
+#: Of http.client, which requests and urllib3 go through, too.
+NO_CLOSING = {"http.client": no_closing, "httplib": no_closing}
+ONE_FOR_HTTP_CLIENT = (
+    "context = ssl.create_default_context(); ssl._create_default_https_context = lambda: context  "
+    "# once, before the work begins",
+    "%(library)s connects by %(client)s, which makes a context each time, whatever you keep. If "
+    "%(library)s takes a context, give it one. If not, this line (from PEP 476) gives one context "
+    "to all connections of http.client that have none of their own.",
+)
 #: What is said of contexts that a program makes itself, and of clients that are not known.
 KEEP_CONTEXT = ("context = ssl.create_default_context()",
     "Make one context, and give it to every connection that shows the same client certificate, or "
@@ -221,10 +327,19 @@ register(Client("requests", packages="requests", kind=Requests, has_get=True, ow
         "hosts, keeps its connections, and loads once for each."),
     makers="Session",
     larger_pool='session.mount("https://", requests.adapters.HTTPAdapter(%s))',
-    pool_options={"full": "pool_maxsize", "evicted": "pool_connections"},
-    larger_pool_trial="larger-pool", pool_beside=True, closing_trial="connection-close",
+    pool_options={"full": "pool_maxsize", "evicted": "pool_connections"}, pool_beside=True,
+    trust_line='requests.get(url, verify="...")  # or the variable REQUESTS_CA_BUNDLE',
+    trust_variables="REQUESTS_CA_BUNDLE CURL_CA_BUNDLE",
     trial=("requests", each_requests, kept_requests),
     applied={"requests.adapters": keep_connections},
+    larger_pool_change="larger-pool", closing_change="connection-close",
+    trials={
+        "larger-pool": ("requests", with_places, with_places),
+        "connection-close": ("requests", closing_requests, kept_requests),
+    },
+    changes={
+        "larger-pool": {"requests.adapters": keep_all_connections}, "connection-close": NO_CLOSING,
+    },
 ))  # fmt: skip
 register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
     reuses=True, stands_on="urllib3",
@@ -233,6 +348,8 @@ register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
     makers="Session AsyncSession",
     multiplexed="session = niquests.Session(multiplexed=True)  # in one thread: ask for all, then "
     "session.gather()",
+    multiplexed_awaiting="session = niquests.AsyncSession(multiplexed=True)  # in one thread: ask "
+    "for all, then await session.gather()",
     trial=("niquests", each_niquests, kept_niquests),
 ))  # fmt: skip
 register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
@@ -241,10 +358,13 @@ register(Client("urllib3", packages="urllib3", kind=Urllib3, owners="pools",
         "One pool that is kept keeps its connections, and with a context of your own it loads "
         "once, whatever it connects to."),
     makers="PoolManager ProxyManager", connects_later=True,
+    needs_context=("ssl_context", "ca_certs"),
     larger_pool="pool = urllib3.PoolManager(%s, ssl_context=ssl.create_default_context())",
-    pool_options={"full": "maxsize", "evicted": "num_pools"}, larger_pool_trial="urllib3",
+    pool_options={"full": "maxsize", "evicted": "num_pools"},
     trial=("urllib3", each_urllib3, kept_urllib3),
     applied={"urllib3.poolmanager": one_context_of_pools},
+    larger_pool_change="urllib3", closing_change="connection-close",
+    changes={"connection-close": NO_CLOSING},
 ))  # fmt: skip
 register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
     reuses=True,
@@ -252,21 +372,27 @@ register(Client("httpx", packages="httpx httpcore", kind=Httpx, has_get=True,
     keep=("client = httpx.Client()",
         "httpx.get, and each new client, loads anew; a client that is kept loads when it is made, "
         "and not again, whatever it connects to."),
+    keep_awaiting=("client = httpx.AsyncClient()", KEPT_CLIENT), awaits="aclose",
     makers="Client AsyncClient", multiplexed="client = httpx.Client(http2=True)  # one for all",
+    multiplexed_awaiting="client = httpx.AsyncClient(http2=True)  # one for all",
+    trust_line='client = httpx.Client(verify=ssl.create_default_context(cafile="..."))',
     trial=clients_of("httpx"), awaiting_trial=awaiting_clients_of("httpx"),
     applied={"httpx._config": one_context_of_httpx},
 ))  # fmt: skip
 register(Client("httpx2", packages="httpx2 httpcore2",
     reuses=True,
+    constructor="httpx2.Client", keyword="verify",
     keep=("client = httpx2.Client()", KEPT_CLIENT),
+    keep_awaiting=("client = httpx2.AsyncClient()", KEPT_CLIENT), awaits="aclose",
     makers="Client AsyncClient", multiplexed="client = httpx2.Client(http2=True)  # one for all",
+    multiplexed_awaiting="client = httpx2.AsyncClient(http2=True)  # one for all",
     trial=clients_of("httpx2"), awaiting_trial=awaiting_clients_of("httpx2"),
     applied={"httpx2._config": one_context_of_httpx},
 ))  # fmt: skip
 register(Client("geventhttpclient", packages="geventhttpclient", kind=GeventHttpClient))
 register(Client("aiohttp", packages="aiohttp", kind=Aiohttp,
     reuses=True,
-    constructor="aiohttp.TCPConnector", keyword="ssl",
+    constructor="aiohttp.TCPConnector", keyword="ssl", awaits=True,
     keep=("session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))",
         "One context, made once by ssl.create_default_context(), serves all sessions."),
 ))  # fmt: skip
@@ -311,12 +437,14 @@ register(Client("http.client", packages="http httplib",
     keep=("HTTPSConnection(host, context=context)",
         "Without a context each HTTPSConnection makes its own: make one, by "
         "context = ssl.create_default_context(), and give it to all."),
+    for_each_request=ONE_FOR_HTTP_CLIENT,
     trial=(HTTP_CLIENT, each_http_client, one_context), applied={"ssl": one_context_of_ssl},
 ))  # fmt: skip
 register(Client("urlopen", packages="urllib urllib2",
     keep=(URLOPEN + ".urlopen(url, context=context)",
         "Without a context each call makes its own: make one, by "
         "context = ssl.create_default_context(), and give it to all."),
+    for_each_request=ONE_FOR_HTTP_CLIENT,
     trial=(URLOPEN, each_urlopen, kept_urlopen), applied={"ssl": one_context_of_ssl},
 ))  # fmt: skip
 

@@ -126,11 +126,10 @@ class Caller(object):
 
     def row(self, loop):
         """Return what a run's row of a client would say of it, as far as a stack tells."""
-        awaits = bool(loop) and client_named(self.client).awaiting_trial is not None
+        awaits = bool(loop and client_named(self.client).awaits)
         at = [[self.path, 1]] if self.path else []
-        through = self.library if self.library != self.client else self.client
         return dict(
-            client=self.client, through=through, at=at, loads=1, awaits=int(awaits), trusts=[],
+            client=self.client, through=self.library, at=at, loads=1, awaits=int(awaits), trusts=[],
             call=self.call,
         )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import division, print_function
 
 import sys
 
-from .basis import PY2
+from .basis import PY2, says_close
 from .heartbeat import Beats, Greenlets, Turns
 from .left_behind import own_context
 from .loads import caller
@@ -305,15 +305,6 @@ def probe_h11(probes, module):
 
     probes.replace(module.Connection, "send", named(send_noted, send))
     probes.replace(module.Connection, "next_event", named(next_event, receive))
-
-
-def says_close(header, values):
-    """Return whether a header asks for the end of its connection."""
-    texts = [
-        value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values
-    ]
-    header = header.decode("latin-1") if isinstance(header, bytes) else str(header)
-    return header.lower() == "connection" and any("close" in text.lower() for text in texts)
 
 
 def probe_injection(probes, module):

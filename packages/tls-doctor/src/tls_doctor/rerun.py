@@ -4,33 +4,14 @@ from __future__ import division, print_function
 
 import sys
 
+from .advice import larger_pool
 from .basis import DOES_NOT_APPLY, ITS_OWN
 from .blocking import PATCHES
 from .changes import one_of_each
-from .clients import client_named
+from .clients import CHANGES, TRIALS, client_named
 from .left_behind import is_library
-from .probed import says_close
 from .verdicts import is_shared
 from .wording import print_line, several, wrapped
-
-#: More than a program has threads, or hosts.
-PLACES = 1000
-
-
-def keep_all_connections(module):
-    """Give pools of requests a place for every connection, and keep those to every host.
-
-    An adapter of the program's own stays as it is.
-    """
-    adapter = module.HTTPAdapter
-    original = adapter.init_poolmanager
-
-    def init_poolmanager(self, connections, maxsize, block=False, **options):
-        if type(self) is adapter and not block:
-            connections, maxsize = max(connections, PLACES), max(maxsize, PLACES)
-        original(self, connections, maxsize, block=block, **options)
-
-    adapter.init_poolmanager = init_poolmanager
 
 
 def one_context_of_a_line(module):
@@ -52,21 +33,8 @@ def no_injection(module):
     module.inject_into_urllib3 = lambda: None
 
 
-def no_closing(module):
-    """Have requests go without the header that closes their connection."""
-    kind = module.HTTPConnection
-    original = kind.putheader
-
-    def putheader(connection, header, *values):
-        return None if says_close(header, values) else original(connection, header, *values)
-
-    kind.putheader = putheader
-
-
 #: What can be applied beside what the records of clients have: its module, when that is imported.
 APPLIED = {
-    "larger-pool": {"requests.adapters": keep_all_connections},
-    "connection-close": {"http.client": no_closing, "httplib": no_closing},
     ITS_OWN: {"ssl": one_context_of_a_line},
     "injected": {
         "urllib3.contrib.pyopenssl": no_injection,
@@ -76,8 +44,8 @@ APPLIED = {
 
 
 def change_named(name):
-    """Return {module: function that changes it} of one change, named as its client or as itself."""
-    return APPLIED.get(name) or client_named(name).applied
+    """Return {module: function that changes it} of one change, named as itself or as its client."""
+    return APPLIED.get(name) or CHANGES.get(name) or client_named(name).applied
 
 
 def to_apply(changes):
@@ -103,24 +71,30 @@ def apply_first(changes):
 def changes_in(report):
     """Return the names of the changes that a report asks for and that can be applied.
 
-    They are clients, "injected", and loops that are to patch.
+    They are clients, further changes of theirs, "injected", and loops that are to patch.
     """
     ids = [change["id"] for change in report["advice"]]
     changes = [name for name in ill_clients(report) if change_named(name)]
-    if any(
-        change["id"] == "larger-pool" and "requests" in change["add"] for change in report["advice"]
-    ):
-        changes.append("larger-pool")
-    if "connection-close" in ids and any(
-        row["closed"].get("program") and row["client"] in ("requests", "urllib3")
-        for row in report["counts"]["clients"]
-    ):
-        changes.append("connection-close")
+    changes += further_changes(report)
     if "injected" in ids:
         changes.append("injected")
     elif report["loop"] and {"patch", "patch-first", "patch-everything"} & set(ids):
         changes.append(report["loop"]["name"])
     return sorted(set(changes))
+
+
+def further_changes(report):
+    """Return the names of the changes that clients have beside that of one that is kept."""
+    names = []
+    pools = [change["add"] for change in report["advice"] if change["id"] == "larger-pool"]
+    closes = "connection-close" in [change["id"] for change in report["advice"]]
+    for row in report["counts"]["clients"]:
+        client = client_named(row["client"])
+        larger = larger_pool(row) if pools else None
+        wanted = [client.larger_pool_change] if larger and larger[0] in pools else []
+        wanted += [client.closing_change] if closes and row["closed"].get("program") else []
+        names += [name for name in wanted if name in client.changes]
+    return names
 
 
 def ill_clients(report):
@@ -175,14 +149,15 @@ def run_again(report, run):
     loads_before, loads_now = by_client(report), by_client(second)
     # The context of urllib3's pools is made for them, as by the program.
     own_loads = max(0, loads_now.get(ITS_OWN, (0, 0))[0] - loads_before.get(ITS_OWN, (0, 0))[0])
-    for client, tried in sorted(report.get("tried", {}).items()):
+    for name, tried in sorted(report.get("tried", {}).items()):
+        client = client_named(TRIALS.get(name, name))
+        is_of_pool = name in client.trials and name == client.larger_pool_change
         # How many threads ask at once may be another number the next time.
-        if client in changes and client != "larger-pool":
-            counted_as = "requests" if client == "connection-close" else client
-            loads, needed_loads = loads_now.get(counted_as, (0, 0))
-            loads += own_loads if client == "urllib3" else 0
+        if name in changes and not is_of_pool:
+            loads, needed_loads = loads_now.get(client.name, (0, 0))
+            loads += own_loads if name == "urllib3" else 0
             promised = max(tried["then"]["loads"], needed_loads)
-            row = {"client": client, "promised": promised, "loads": loads}
+            row = {"client": name, "promised": promised, "loads": loads}
             result["promises"].append(row)
     if result["promises"]:
         result["kept"] = all(row["loads"] <= row["promised"] for row in result["promises"])

@@ -109,7 +109,7 @@ class ClientRow(Record):
         ("at", list, "[line of the program that loaded, times]"),
         ("trusts", list, "[certificates that were loaded, times]"),
         ("by", list, "[module of its contexts' class, times]"),
-        ("awaits", int, "loads by clients of httpx that await"),
+        ("awaits", int, "loads by clients that await"),
         ("full", int, "connections of urllib3's closed for want of a place in their pool"),
         ("evicted", int, "pools made again for a host, as a PoolManager keeps fewer than it has"),
         ("size", dict, 'what such a pool ("full") or manager ("evicted") holds'),

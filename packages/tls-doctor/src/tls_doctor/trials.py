@@ -29,11 +29,11 @@ def kept_requests(url, _trust):
     return lambda: session.get(url).content
 
 
-def with_places(url, size):
+def with_places(url, _trust, places):
     """Return a function that fetches with a Session whose pool has this many places."""
     requests = loaded("requests")
     session = requests.Session()
-    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=size))
+    session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=places))
     return lambda: session.get(url).content
 
 
@@ -63,7 +63,7 @@ def clients_of(httpx):
 
 
 def awaiting_clients_of(httpx):
-    """Return the trial of their clients that await, several at once.
+    """Return the trial of their clients that await, several at once, as `Client.awaiting_trial`.
 
     (As Python 2.7 has to be able to read it: without `async def` and `await`.)
     """
@@ -229,5 +229,3 @@ def one_context(url, trust):
 
 #: Of contexts that no client makes: a context for each connection, and one for all.
 CONTEXTS = (HTTP_CLIENT, each_context, one_context)
-#: Of a program that closes its connections.
-CLOSING = ("requests", closing_requests, kept_requests)

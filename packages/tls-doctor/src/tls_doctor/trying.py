@@ -15,7 +15,7 @@ from .left_behind import loaded, try_import
 from .probes import Probes
 from .processes import spawn_self
 from .state import process_ms
-from .trials import CLOSING, CONTEXTS, with_places
+from .trials import CONTEXTS
 from .verdicts import at_once, is_shared, wanting
 
 #: How many connections at most are made again, and how long that may take.
@@ -48,7 +48,8 @@ def in_threads(fetch, number):
 def try_changes(examination, address):
     """Return {client: what the change was seen to save} for clients that repeat their loads.
 
-    For contexts that the program makes itself, under ITS_OWN. A value: {"connections",
+    For contexts that the program makes itself, under ITS_OWN; for a change that has a name of its
+    own (`Client.trials`), under that. A value: {"connections",
     "at_once" (as many as in the run), "now": {"loads", "cpu_ms"}, "then": the same, "with" (the
     client that made them: another if the doctor does not know the program's)}. What could not
     be tried is left out.
@@ -64,19 +65,19 @@ def try_changes(examination, address):
         is_known = record.trial or [module for module, _ in row["by"]] == ["ssl"]
         trial = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
         awaits = bool(record.awaiting_trial) and 2 * row["awaits"] > row["loads"]
-        trial.update(late=late, awaits=awaits)
+        trial.update(client=client, change=None, late=late, awaits=awaits)
         trial.update(wanted=min(at_once(row), MOST_AT_ONCE))
-        if record.closing_trial and row["closed"].get("program", 0) >= 2:
-            closing = dict(trial, client=record.closing_trial, rounds=n, wanted=1, awaits=False)
-            try_one(tried, closing)
+        closing, pool = record.closing_change, record.larger_pool_change
+        if closing in record.trials and row["closed"].get("program", 0) >= 2:
+            try_one(tried, dict(trial, change=closing, rounds=n, wanted=1, awaits=False))
         if repeats and is_known and not keeps and client not in tried:
             # (A client may make several connections with one load, as FTP does for its data.)
-            try_one(tried, dict(trial, client=client, rounds=min(n, row["loads"])))
-        places = row["wanted"].get("full", 0)
-        if repeats and client == "requests" and "full" in wanting(row) and places <= MOST_AGAIN:
-            trial = dict(trial, wanted=places, size=row["size"]["full"])
+            try_one(tried, dict(trial, rounds=min(n, row["loads"])))
+        places, is_wanting = row["wanted"].get("full", 0), "full" in wanting(row)
+        if repeats and pool in record.trials and is_wanting and places <= MOST_AGAIN:
+            trial = dict(trial, change=pool, wanted=places, size=row["size"]["full"])
             rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // places))
-            try_one(tried, dict(trial, client="larger-pool", rounds=rounds, awaits=False))
+            try_one(tried, dict(trial, rounds=rounds, awaits=False))
     return tried
 
 
@@ -96,7 +97,7 @@ def try_one(tried, trial):
         process.kill()
     if process.wait() == 0:
         with open(path) as file:
-            tried[trial["client"]] = json.loads(file.read())
+            tried[trial["change"] or trial["client"]] = json.loads(file.read())
 
 
 def try_change(path):
@@ -106,7 +107,7 @@ def try_change(path):
     result = measure_trial(trial)
     if result is None:
         return 1
-    has_to_save = trial["wanted"] == 1 or trial["client"] in ("larger-pool", "connection-close")
+    has_to_save = trial["wanted"] == 1 or trial["change"]
     if has_to_save and result["then"]["loads"] >= result["now"]["loads"]:
         return 1
     with open(path, "w") as file:
@@ -120,7 +121,7 @@ def measure_trial(trial):
     probes = Probes(events.append).install()
     number, rounds, kinds = trial["wanted"], trial["rounds"], ("last", "kept")
     module, repeating, keeping = trial_functions(trial)
-    if trial["client"] == "larger-pool":
+    if is_of_places(trial):
         kinds = ("kept", "kept")
     elif number > 1:
         rounds = max(1, min(MOST_ROUNDS, rounds // number))
@@ -159,14 +160,25 @@ def measure_trial(trial):
 
 def trial_functions(trial):
     """Return (module, function that loads again, function that does not), as `Client.trial`."""
-    if trial["client"] == "connection-close":
-        return CLOSING
-    if trial["client"] == "larger-pool":
-        sizes = (trial["size"], trial["wanted"])
-        functions = [lambda url, _, size=size: with_places(url, size) for size in sizes]
-        return ("requests",) + tuple(functions)
     client = client_named(trial["client"])
-    return (client.awaiting_trial if trial["awaits"] else client.trial) or CONTEXTS
+    if trial["change"] is None:
+        return (client.awaiting_trial if trial["awaits"] else client.trial) or CONTEXTS
+    module, repeating, keeping = client.trials[trial["change"]]
+    if is_of_places(trial):
+        repeating = of_size(repeating, trial["size"])
+        keeping = of_size(keeping, trial["wanted"])
+    return module, repeating, keeping
+
+
+def is_of_places(trial):
+    """Return whether a trial is that of a larger pool."""
+    pool = client_named(trial["client"]).larger_pool_change
+    return trial["change"] is not None and trial["change"] == pool
+
+
+def of_size(prepare, places):
+    """Return a function of a trial that has a pool of so many places."""
+    return lambda url, trust: prepare(url, trust, places)
 
 
 def fetcher(trial, prepare, url, trust):
