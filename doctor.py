@@ -1480,7 +1480,12 @@ class Client(Record):
     """A client, or a library between a program and its clients."""
 
     FIELDS = (
-        ("name", nothing, "as a report calls it"),
+        (
+            "name",
+            nothing,
+            "as a report calls it; for tests to find its library, the name of its distribution, "
+            "with _ for -",
+        ),
         ("module", nothing, "what is imported to use it; as its name, if none is given"),
         (
             "packages",

@@ -2,13 +2,13 @@
 
     python -m casebook.upstream [--keep] [FILE]
 
-Each is a finding of a chapter. It is decided by the same experiment, in the same stack, with another
-release of that one package; one that is over is not decided. Prints the page in Markdown, or writes
-it to FILE; --keep also writes book/upstream.json, from which the book's page is made, and what a
-chapter says of its findings. Then it asks what clients can do today, in their newest releases.
-Exits with 1 if a finding is not as the table says, or if a client does what it did not do when that
-file was written: then the sentences made from its row have to be looked at. Needs the network, for
-the packages only.
+Each is a finding of a chapter. It is decided by the same experiment, in the same stack, with
+another release of that one package; one that is over is not decided. Prints the page in Markdown,
+or writes it to FILE; --keep also writes book/upstream.json, from which the book's page is made, and
+what a chapter says of its findings. Then it asks what clients can do today, in their newest
+releases. Exits with 1 if a finding is not as the table says, or if a client does what it did not do
+when that file was written: then the sentences made from its row have to be looked at. Needs the
+network, for the packages only.
 """
 
 import json

@@ -19,7 +19,8 @@ BARE = {"tornado": "tornado.httpclient", "twisted": "twisted.web.client",
 def python_of(library: str):
     """The Python of the first environment that has a library."""
     for stack in STACKS:
-        if library in stacks.get(stack).packages or library not in OF_PACKAGES:
+        packages = stacks.get(stack).packages
+        if library.replace("_", "-") in packages or library not in OF_PACKAGES:
             return environment(stack).python
     pytest.fail(f"no environment among {', '.join(STACKS)} has {library}: name it there")
 

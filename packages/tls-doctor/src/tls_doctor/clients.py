@@ -2,10 +2,10 @@
 
 A record for each: what is said of it, how it is tried, and what can be changed in it. To add one is
 to add a record. What no field says stands elsewhere: how sessions and pools are noted (`probed`,
-`tally`); requests' adapters, and the file that it trusts (`own_adapters`, `loads`); which client is
-asked for HTTP/2, and which has a loop of its own (`which_http`, `blocking`); how one knows that a
-program imports http.client or urlopen (`examination`); and what concerns a pair: a client and a
-loop (`ADVICE`), or a client and the one that it stands on (`changes`, `rerun`).
+`tally`); the file that requests trusts (`loads`); which client is asked for HTTP/2, and which has a
+loop of its own (`which_http`, `blocking`); how one knows that a program imports http.client or
+urlopen (`examination`); and what concerns a pair: a client and a loop (`ADVICE`), or a client and
+the one that it stands on (`changes`, `rerun`).
 """
 
 from __future__ import division, print_function
@@ -55,7 +55,12 @@ class Client(Record):
     """A client, or a library between a program and its clients."""
 
     FIELDS = (
-        ("name", nothing, "as a report calls it"),
+        (
+            "name",
+            nothing,
+            "as a report calls it; for tests to find its library, the name of its distribution, "
+            "with _ for -",
+        ),
         ("module", nothing, "what is imported to use it; as its name, if none is given"),
         (
             "packages",
