@@ -90,6 +90,10 @@ def test_its_links_lead_to_files_and_none_to_a_teachers_page(copy: Path) -> None
         assert list((places.ROOT / "book").glob(pages)) and not list(copy.rglob(pages))
 
 
+def test_it_has_the_profiles_that_an_exercise_asks_to_open(copy: Path) -> None:
+    assert "ProfilePage(" in student_text(copy / "notebooks" / "05_reading_the_profile.ipynb")
+
+
 def test_it_writes_into_no_folder_that_is_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is there already"):
         solutions.exercises(tmp_path, Book(places.ROOT))
