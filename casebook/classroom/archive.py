@@ -60,7 +60,7 @@ def write(into: Path, book: Book) -> Path:
     titles = {}
     for path in book.notebooks():
         notebook = built(book, path)
-        titles[path.stem] = notebook.cells[0].source.partition("\n")[0].lstrip("# ")
+        titles[path.stem] = _title(notebook)
         text = slides_of(notebook)
         (slides / f"{path.stem}.html").write_text(text, encoding="utf-8")
     images = places.ROOT / "book" / "_static"
@@ -120,8 +120,8 @@ def exercises(book: Book) -> str:
             else:
                 cell.outputs = [output for output in cell.outputs if _is_shown(output)]
         if cells:
-            title = nbformat.v4.new_markdown_cell(notebook.cells[0].source.partition("\n")[0])
-            notebook.cells = [title, *cells]
+            title = _numbered(path.stem, _title(notebook))
+            notebook.cells = [nbformat.v4.new_markdown_cell(f"# {title}"), *cells]
             parts.append(_basic().from_notebook_node(notebook)[0])
     return _page("Exercises and their solutions", "\n".join(parts))
 
@@ -207,6 +207,10 @@ one for each student; <a href="whodunit/culprits.txt">who did it</a>. Keep
 <a href="whodunit/secret">the secret</a>, with which you mark them.</p>
 """
     return _page("For the teacher", body)
+
+
+def _title(notebook: NotebookNode) -> str:
+    return notebook.cells[0].source.partition("\n")[0].lstrip("# ")
 
 
 def _numbered(stem: str, title: str) -> str:

@@ -117,6 +117,7 @@ def test_the_index_leads_to_all_of_it(made):
         "{solution-start}"
     )
     words = " ".join(unescape(re.sub(r"<[^>]+>", "", solved)).split())
+    assert "21 One slow book" in words
     for cells in solutions.cells_of(nbformat.read(NOTEBOOK, as_version=4)):
         code = next(cell.source for cell in cells if cell.cell_type == "code")
         assert " ".join(code.split()) in words
