@@ -63,7 +63,8 @@ class ProfilePage:
             body = f'<p><a href="../profiles/{name}.html">{title}: open in SnakeViz</a></p>'
         else:
             page = html.escape(page_html(self.profile, self.title))
-            body = f'<iframe srcdoc="{page}" title="{title}" width="100%" height="700"></iframe>'
+            body = f"<p>{title}</p>"
+            body += f'<iframe srcdoc="{page}" title="{title}" width="100%" height="700"></iframe>'
         record = {"name": name, "title": self.title}
         return {"text/html": body, "text/plain": self.title, media.PROFILE: record}
 

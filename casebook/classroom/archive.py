@@ -43,8 +43,8 @@ _OF_REVEAL = re.compile(
 #: The pages of the book for teachers.
 _PAGES = ("instructors.md", "whodunit.md", "lab_*.md")
 _TEMPLATES = Path(__file__).with_name("templates")
-#: Where the slides of a chapter end: what follows is for readers.
-_END = re.compile(r"## (Exercises|Sources|All checks)")
+#: Where the slides of a chapter end: what follows is for readers, but for profiles to look into.
+_END = re.compile(r"(?m)^## (Exercises|Sources|All checks)")
 
 
 def write(into: Path, book: Book) -> Path:
@@ -60,7 +60,7 @@ def write(into: Path, book: Book) -> Path:
     titles = {}
     for path in book.notebooks():
         notebook = built(book, path)
-        titles[path.stem] = notebook.cells[0].source.partition("\n")[0].lstrip("# ")
+        titles[path.stem] = _title(notebook)
         text = slides_of(notebook)
         (slides / f"{path.stem}.html").write_text(text, encoding="utf-8")
     images = places.ROOT / "book" / "_static"
@@ -110,7 +110,9 @@ def exercises(book: Book) -> str:
         cells = [
             cell
             for cell in notebook.cells
-            if cell.id in solved or (cell.cell_type == "markdown" and "{exercise" in cell.source)
+            if cell.id in solved
+            or (cell.cell_type == "markdown" and "{exercise" in cell.source)
+            or _profiles(cell)
         ]
         for cell in cells:
             if cell.cell_type == "markdown":
@@ -118,8 +120,8 @@ def exercises(book: Book) -> str:
             else:
                 cell.outputs = [output for output in cell.outputs if _is_shown(output)]
         if cells:
-            title = nbformat.v4.new_markdown_cell(notebook.cells[0].source.partition("\n")[0])
-            notebook.cells = [title, *cells]
+            title = _numbered(path.stem, _title(notebook))
+            notebook.cells = [nbformat.v4.new_markdown_cell(f"# {title}"), *cells]
             parts.append(_basic().from_notebook_node(notebook)[0])
     return _page("Exercises and their solutions", "\n".join(parts))
 
@@ -207,6 +209,10 @@ one for each student; <a href="whodunit/culprits.txt">who did it</a>. Keep
     return _page("For the teacher", body)
 
 
+def _title(notebook: NotebookNode) -> str:
+    return notebook.cells[0].source.partition("\n")[0].lstrip("# ")
+
+
 def _numbered(stem: str, title: str) -> str:
     """Return a chapter's title after its number; the pages of the evidence have no number."""
     number = stem.partition("_")[0].lstrip("0")
@@ -268,16 +274,21 @@ def slides_of(notebook: NotebookNode) -> str:
     """Return a chapter as slides, one for each heading.
 
     The code is on the slide of the words that lead to it. They end at the exercises, whose
-    solutions are in the book.
+    solutions are in the book; of what follows, a profile still has its slide.
     """
     cells: list[NotebookNode] = []
+    is_over = False
     for cell in notebook.cells:
         if cell.cell_type == "code":  # what is kept for other pages is not shown
             cell.outputs = [output for output in cell.outputs if _is_shown(output)]
-        if cell.cell_type == "markdown":
-            if _END.match(cell.source):
-                break
-            texts = _text_slides(cell.source)
+        if profiles := _profiles(cell):
+            cells += map(_frame, profiles)
+        elif is_over:
+            continue
+        elif cell.cell_type == "markdown":
+            text, *rest = _END.split(cell.source, maxsplit=1)
+            is_over = bool(rest)
+            texts = _text_slides(text)
             # What a title or a finding is followed by stands on its slide.
             if texts and cells and _has_room(cells[-1]) and not texts[0].source.startswith("#"):
                 texts[0].metadata["slideshow"] = {"slide_type": "-"}
@@ -287,10 +298,6 @@ def slides_of(notebook: NotebookNode) -> str:
             leads = bool(cells) and cells[-1].cell_type == "markdown"
             cell.metadata["slideshow"] = {"slide_type": "-" if leads else "slide"}
             cells.append(cell)
-        elif profiles := [
-            output for output in cell.outputs if media.PROFILE in output.get("data", {})
-        ]:
-            cells += map(_frame, profiles)
         elif cell.outputs:
             cell.metadata.setdefault("tags", []).append("outputs-alone")
             cell.metadata["slideshow"] = {"slide_type": "slide"}
@@ -306,7 +313,14 @@ def slides_of(notebook: NotebookNode) -> str:
     )  # fmt: skip
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
     text, _ = exporter.from_notebook_node(notebook)
+    # The mark of a finding leads to a page of the book, which is not here.
+    text = re.sub(r'(<a class="cb-mark") href="[^"]*"', r"\1", text)
     return re.sub(r'<link[^>]*href="(https?:[^"]*)?"[^>]*>', "", text)
+
+
+def _profiles(cell: NotebookNode) -> list[NotebookNode]:
+    """Return the outputs of a cell that are profiles to look into."""
+    return [output for output in cell.get("outputs", []) if media.PROFILE in output.get("data", {})]
 
 
 def _frame(output: NotebookNode) -> NotebookNode:
@@ -319,7 +333,8 @@ def _frame(output: NotebookNode) -> NotebookNode:
     frame = nbformat.v4.new_output(
         "display_data",
         data={
-            "text/html": f'<iframe data-src="../profiles/{page["name"]}.html" '
+            "text/html": f"<p>{escape(page['title'])}</p>"
+            f'<iframe data-src="../profiles/{page["name"]}.html" '
             f'title="{escape(page["title"])}" style="width:1540px;height:960px;zoom:.66"></iframe>'
         },
     )
@@ -359,6 +374,8 @@ def _text_slides(source: str) -> list[NotebookNode]:
         # Roles and links of the book mean nothing here: their words stay.
         text = re.sub(r"(?<!!)\[([^\]]*)\]\([^)]*\)", r"\1", text)
         text = re.sub(r"\{glue:text\}`[^`]*`", "…", text)
+        text = re.sub(r"\{download\}`([^`<]*?) ?(<[^`]*)?`", r"`\1`", text)
+        text = re.sub(r"(?ms)^```\{raw\}.*?^```$", "", text)
         cell = nbformat.v4.new_markdown_cell(text)
         cell.metadata["slideshow"] = {"slide_type": "slide"}
         slides.append(cell)

@@ -65,9 +65,14 @@ ENTER = "Enter PREDICTION before anything is measured: you can only do it once."
 
 
 def _is_unanswered(file: Path, lab: str) -> bool:
-    """Check whether a file has no function, or is as it was handed out but for comments."""
+    """Check whether a file has no function, or is as it was handed out.
+
+    Comments and the file's docstring do not count: in nbgrader's notebook it is another one.
+    """
     handed_out = places.ROOT / "classroom" / "labs" / lab / "answer.py"
     trees = [ast.parse(path.read_bytes()) for path in (file, handed_out)]
+    for tree in trees:
+        tree.body = tree.body[ast.get_docstring(tree) is not None :]
     has_code = any(isinstance(node, ast.FunctionDef) for node in ast.walk(trees[0]))
     return not has_code or ast.dump(trees[0]) == ast.dump(trees[1])
 

@@ -94,6 +94,8 @@ def _names(cell: NotebookNode) -> tuple[set[str], set[str]]:
             (stored if isinstance(node.ctx, ast.Store) else used).add(node.id)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             stored.add(node.name)
+        elif isinstance(node, ast.arg):
+            stored.add(node.arg)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             stored |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
     return stored, used

@@ -247,9 +247,9 @@ teacher's, or your own if you play alone (a case without a secret).
 
     .venv/bin/python -m casebook whodunit mark FOLDER
 
-"Because" needs a run in which the cause, or what it works on, is taken away. If you
-acquit everybody, show all four departments healthy, over https. Runs are made again when the class
-is marked.
+One run shows what is wrong. To show why may take another, in which the cause, or what it works on,
+is taken away. If you acquit everybody, show all four departments healthy, over https. Runs are made
+again when the class is marked.
 """
 
 

@@ -26,7 +26,7 @@ def run(options: Namespace) -> None:
         print(
             f"{options.folder}: the notebooks without their solutions. To open them:\n"
             f"    {sys.executable} -m jupyterlab --config=jupyter_server_config.py "
-            f"--notebook-dir={options.folder} start.ipynb"
+            f"--notebook-dir={options.folder} {options.folder / 'start.ipynb'}"
         )
         return
     nbgrader = course.write(options.folder)

@@ -20,7 +20,7 @@ def test_shows_no_path_of_the_machine_that_made_the_profile(profile: Path) -> No
 def test_in_a_notebook_the_page_itself_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = snakeviz.ProfilePage(recorded_profile("stage-2-py27"), "Stage 9")
     monkeypatch.delenv("CASEBOOK_BUILD", raising=False)
-    assert "<iframe srcdoc=" in shown._repr_mimebundle_()["text/html"]
+    assert "<p>Stage 9</p><iframe srcdoc=" in shown._repr_mimebundle_()["text/html"]
     monkeypatch.setenv("CASEBOOK_BUILD", "1")
     assert 'href="../profiles/stage-2-py27.html"' in shown._repr_mimebundle_()["text/html"]
 

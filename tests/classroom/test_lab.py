@@ -16,7 +16,7 @@ import pytest
 from here import eventually, run
 from playwright.sync_api import Browser, Page, TimeoutError, expect
 
-from casebook import places
+from casebook import cli, places
 from casebook.laboratory import reservation
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -47,16 +47,21 @@ def opened(
         yield address
 
 
-@contextlib.contextmanager
-def lab(folder: Path, own: Path, **environ: str) -> Iterator[str]:
-    """The address that `make lab` has a browser open; its server is gone afterwards.
+def said_by_make() -> str:
+    """The command of `make lab`."""
+    return run("make", "--dry-run", "--no-print-directory", "lab").stdout.splitlines()[-1]
 
-    folder: it is started there. own: for files of the test. environ: variables that differ.
+
+@contextlib.contextmanager
+def lab(folder: Path, own: Path, line: str = "", **environ: str) -> Iterator[str]:
+    """The address that a command has a browser open; its server is gone afterwards.
+
+    folder: it is started there. own: for files of the test. line: the command, that of `make lab`
+    if there is none. environ: variables that differ.
     """
     said = own / "opened"
-    said_by_make = run("make", "--dry-run", "--no-print-directory", "lab").stdout
-    command = shlex.split(said_by_make.splitlines()[-1])
-    assert command[:3] == [".venv/bin/python", "-m", "jupyterlab"]
+    command = shlex.split(line or said_by_make())
+    assert command[0].endswith("/bin/python") and command[1:3] == ["-m", "jupyterlab"]
     command[0] = sys.executable
     show = own / "browser"  # which only says what it was to open
     show.write_text(f"#!/bin/sh\necho \"$1\" > '{said}'\n")
@@ -269,6 +274,18 @@ def test_in_a_home_that_cannot_be_written_it_is_the_same(
     assert complaints == []
 
 
+def test_the_copy_without_solutions_opens_by_the_command_that_is_printed(
+    folder: Path, tab: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["course", "--exercises", str(tmp_path / "copy")]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    with lab(folder, tmp_path, line) as address:
+        tab.goto(address)
+        expect(tab.get_by_role("heading", name="Start here")).to_be_visible()
+        expect(tab.locator("p", has_text="In a chapter, run one cell after")).to_be_visible()
+        assert not tab.get_by_text("A solution is a bar").count()
+
+
 def scroll_to(tab: Page, beginning: str) -> None:
     """Show the cell that begins with this."""
     tab.wait_for_function(f"() => {DOCUMENT}?.isReady")
@@ -363,6 +380,26 @@ def test_a_link_to_a_finding_that_has_not_run_leads_to_its_cell_and_says_so(
     assert eventually(answered)
     source = "() => jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.getSource()"
     assert "claim(" in tab.evaluate(source)
+
+
+def test_a_link_to_a_finding_that_rests_on_a_solution_says_so_in_the_copy_without_them(
+    opened: str, tab: Page, folder: Path
+) -> None:
+    written = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_markdown_cell("[Thirty of them](#claim-thirty).")]
+    )
+    written.metadata = nbformat.read(places.ROOT / "start.ipynb", as_version=4).metadata
+    nbformat.write(written, folder / "linked.ipynb")
+    go(tab, opened, "linked.ipynb")
+    answer = tab.get_by_text("This finding is not in this copy: it rests on a solution.").first
+
+    def answered() -> bool:
+        with contextlib.suppress(AssertionError, TimeoutError):
+            tab.get_by_role("link", name="Thirty of them").click(timeout=5_000)
+            expect(answer).to_be_visible(timeout=5_000)
+        return answer.is_visible()
+
+    assert eventually(answered)
 
 
 def test_a_guess_is_kept_in_the_notebook_and_shown_at_the_end(

@@ -13,7 +13,7 @@ from graded import right
 from here import environment, run
 
 from casebook import places
-from casebook.classroom import cell, course, grading
+from casebook.classroom import cell, course, grading, prediction
 
 LAB = "read-a-profile"
 
@@ -34,6 +34,17 @@ def test_the_graded_cell_says_the_report_and_its_value_is_the_points(tmp_path, c
     assert cell.grade(LAB) == 0
     said = capfd.readouterr()
     assert "Enter PREDICTION" in said.out and said.err == ""
+
+
+@pytest.mark.parametrize("lab", grading.LABS)
+def test_a_notebook_that_nobody_worked_on_is_a_lab_without_an_answer(lab, tmp_path):
+    """It gets no points, and is told no answer."""
+    first, _, rest = course.notebook(lab)["cells"][1]["source"].partition("\n")
+    assert first == "%%writefile answer.py"
+    (tmp_path / "answer.py").write_text(rest)
+    assert prediction._is_unanswered(tmp_path / "answer.py", lab)
+    (tmp_path / "answer.py").write_text(f"{rest}\nOTHER = 1\n")
+    assert not prediction._is_unanswered(tmp_path / "answer.py", lab)
 
 
 def test_a_notebook_speaks_of_itself_and_of_no_folder():

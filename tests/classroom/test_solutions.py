@@ -90,6 +90,30 @@ def test_its_links_lead_to_files_and_none_to_a_teachers_page(copy: Path) -> None
         assert list((places.ROOT / "book").glob(pages)) and not list(copy.rglob(pages))
 
 
+@pytest.mark.parametrize(
+    ("check", "is_left_out"),
+    [
+        ("claim(waits)", True),
+        ("def over(waits, *rest, **ends):\n    return waits, rest, ends", False),
+        ("claim(lambda waits: waits)", False),
+        ("waits = 3\nclaim(waits)", False),
+        ("claim(delays)", False),
+    ],
+)
+def test_a_check_is_left_out_that_depends_on_a_solution_and_no_other(check, is_left_out) -> None:
+    code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
+    cells = [
+        code("delays = 1"), text("```{solution-start} ex-a\n```"), code("waits = rest = ends = 2"),
+        text("```{solution-end}\n```"), code(check),
+    ]  # fmt: skip
+    left = solutions.leave_out(nbformat.v4.new_notebook(cells=cells)).cells
+    assert (check not in [cell.source for cell in left]) == is_left_out
+
+
+def test_it_has_the_profiles_that_an_exercise_asks_to_open(copy: Path) -> None:
+    assert "ProfilePage(" in student_text(copy / "notebooks" / "05_reading_the_profile.ipynb")
+
+
 def test_it_writes_into_no_folder_that_is_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is there already"):
         solutions.exercises(tmp_path, Book(places.ROOT))

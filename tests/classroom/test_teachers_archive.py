@@ -117,6 +117,7 @@ def test_the_index_leads_to_all_of_it(made):
         "{solution-start}"
     )
     words = " ".join(unescape(re.sub(r"<[^>]+>", "", solved)).split())
+    assert "21 One slow book" in words
     for cells in solutions.cells_of(nbformat.read(NOTEBOOK, as_version=4)):
         code = next(cell.source for cell in cells if cell.cell_type == "code")
         assert " ".join(code.split()) in words
@@ -175,6 +176,29 @@ def test_slides_stop_before_the_solutions_and_outputs_stand_without_folded_code(
     assert "what was decided" in text and "had = before_the_slow" not in text
     assert "solution-start" not in text and "{admonition}" not in text
     assert "bookstore.loops.side_by_side" in nbformat.read(NOTEBOOK, as_version=4).cells[4].source
+
+
+def test_slides_end_at_a_heading_inside_a_cell_but_for_profiles():
+    cell = nbformat.v4.new_code_cell("…", metadata={"tags": ["plumbing", "hide-input"]})
+    record = {archive.media.PROFILE: {"name": "stage-2-py37", "title": "A & B"}}
+    cell.outputs = [nbformat.v4.new_output("display_data", data=record)]
+    texts = ("# A lock", "## What we learned\nMuch.\n\n## Exercises\nWhose?", "It is hers.")
+    cells = [*map(nbformat.v4.new_markdown_cell, texts), cell, nbformat.v4.new_code_cell("hers()")]
+    text = archive.slides_of(nbformat.v4.new_notebook(cells=cells))
+    assert "Much." in text and "A &amp; B</p>" in text
+    assert not [word for word in ("Exercises", "Whose", "hers") if word in text]
+
+
+def test_slides_have_no_link_to_a_page_of_the_book_and_no_role():
+    link = '<a class="cb-mark" href="../book/claims.html#claim-a" title="8 rounds">holds</a>'
+    found = nbformat.v4.new_code_cell("claim(…)", metadata={"tags": ["evidence", "hide-input"]})
+    found.outputs = [nbformat.v4.new_output("display_data", data={"text/html": link})]
+    words = "# A\n\nTake {download}`doctor.py <../doctor.py>`.\n\n```{raw} html\n:file: a.html\n```"
+    cells = [nbformat.v4.new_markdown_cell(words), found]
+    text = archive.slides_of(nbformat.v4.new_notebook(cells=cells))
+    assert '<a class="cb-mark" title="8 rounds">holds</a>' in text
+    assert "Take <code>doctor.py</code>." in text
+    assert not [word for word in ("claims.html", "{download}", "{raw}", "a.html") if word in text]
 
 
 def test_a_title_and_a_finding_do_not_stand_alone():

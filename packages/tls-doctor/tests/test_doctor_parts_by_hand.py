@@ -17,6 +17,7 @@ from tls_doctor import (
     clients,
     heartbeat,
     loads,
+    probed,
     processes,
     report,
     rerun,
@@ -312,3 +313,12 @@ def test_frames_that_cannot_be_read_are_no_reason_for_a_program_to_fail(monkeypa
     monkeypatch.setattr(stack, "kind_of_file", None)
     told = stack.callers(sys._getframe())
     assert told == {"client": None, "through": None, "at": None, "awaits": False}
+
+
+@pytest.mark.parametrize(("active", "told"), [(True, ["injection"]), (False, [])])
+def test_what_the_doctors_own_trials_inject_is_not_told(active, told):
+    noted = []
+    module = types.SimpleNamespace(inject_into_urllib3=lambda: "injected")
+    note = lambda event, where: noted.append(event)  # noqa: E731
+    probed.probe_injection(types.SimpleNamespace(note=note, active=active), module)
+    assert module.inject_into_urllib3() == "injected" and noted == told

@@ -312,7 +312,8 @@ def probe_injection(probes, module):
     inject = module.inject_into_urllib3
 
     def inject_into_urllib3():
-        probes.note("injection", where=caller(sys._getframe(1)))
+        if probes.active:  # not in the doctor's own trials
+            probes.note("injection", where=caller(sys._getframe(1)))
         return inject()
 
     module.inject_into_urllib3 = named(inject_into_urllib3, inject)

@@ -194,11 +194,14 @@
     );
     event.preventDefault();
     event.stopPropagation();
-    if (!cell) return;
-    notebook.activeCellIndex = notebook.widgets.indexOf(cell);
-    notebook.scrollToItem(notebook.activeCellIndex, "center");
+    if (cell) {
+      notebook.activeCellIndex = notebook.widgets.indexOf(cell);
+      notebook.scrollToItem(notebook.activeCellIndex, "center");
+    }
     app.commands.execute("apputils:notify", {
-      message: "This finding is not there yet: run this cell, and those above it, first.",
+      message: cell
+        ? "This finding is not there yet: run this cell, and those above it, first."
+        : "This finding is not in this copy: it rests on a solution.",
       type: "info",
       options: { autoClose: 8000 },
     });
