@@ -1,5 +1,9 @@
 """Both products as a stranger installs them: by pip, with each Python that is here."""
 
+import os
+import re
+import shutil
+import sys
 import zipfile
 from email import message_from_bytes
 from pathlib import Path
@@ -7,6 +11,7 @@ from pathlib import Path
 import pytest
 from here import another_python, run
 
+from casebook import places
 from casebook.stacks import installers
 
 #: The cure asks for 3.7; the doctor's file, which also runs on 2.7, is tried in tests/doctor.
@@ -60,3 +65,23 @@ def test_each_says_what_an_index_shows_of_it(wheels: list[Path]) -> None:
         assert told["License-Expression"] == "MIT" and told["Requires-Python"] and told["Summary"]
         # A page on an index has no folder beside it.
         assert "](../" not in told.get_payload() and "](book/" not in told.get_payload()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", ["tls-doctor", "requests-shared-context"])
+def test_its_tests_need_no_book(name: str, tmp_path: Path) -> None:
+    """Its folder alone, with what its test group names."""
+    folder, venv = tmp_path / name, tmp_path / "venv"
+    shutil.copytree(places.ROOT / "packages" / name, folder)
+    for command in (
+        installers.uv("venv", "--python", sys.executable, venv),
+        installers.uv("pip", "install", "--python", venv, "--group", "test", "."),
+    ):
+        done = run(*command, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    tests = [venv / "bin" / "python", "-m", "pytest", "-q", "-c", "pyproject.toml", "tests"]
+    environ = {"PATH": os.defpath, "HOME": str(tmp_path), "PYTHONPATH": "src"}
+    done = run(*tests, cwd=folder, env=environ)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert re.search(r"^\d+ passed in", done.stdout, re.MULTILINE), done.stdout[-200:]
