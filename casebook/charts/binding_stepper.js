@@ -134,7 +134,7 @@
         draw(one, lines[line], last);
         one.back.disabled = line === 0;
         one.next.textContent = last ? 'From the start ›' : 'Next line ›';
-        one.next.setAttribute('aria-label', last ? 'From the first line' : 'Next line');
+        one.next.setAttribute('aria-label', last ? 'From the start' : 'Next line');
         one.lines.forEach(({ item, button }, i) => {
           item.classList.toggle('nm-now', i === line);
           item.classList.toggle('nm-later', i > line);

@@ -354,7 +354,7 @@ def test_it_is_stepped_through_by_button_by_key_and_by_line(tab):
     now = tab.locator(".nm-run:visible .nm-now")
     read = tab.locator(".nm-run:visible .nm-layers")
     assert "requests.get(url)" in now.inner_text() and read.is_visible()  # who only looks
-    tab.get_by_label("From the first line").locator("visible=true").click()
+    tab.get_by_label("From the start").locator("visible=true").click()
     assert now.inner_text().strip() == "import socket, ssl, select" and not read.is_visible()
     assert tab.get_by_label("One line back").locator("visible=true").is_disabled()
     tab.get_by_label("Next line").locator("visible=true").click()

@@ -492,7 +492,7 @@ def test_a_guess_is_kept_and_met_again_where_the_chapter_says_what_came_out(
     """On its own page alone, after a reload as well, and as it was typed."""
     story = {path.stem for path in Book(places.ROOT).story()}
     pages = [page for path, page in chapters_of(site) if path.stem in story]
-    entry, again = tab.get_by_label("Your guess"), tab.locator(".guess-again")
+    entry, again = tab.locator(".guess input"), tab.locator(".guess-again")
     for number, page in enumerate(pages):
         tab.goto(page.as_uri())
         assert entry.count() == 1 and not again.is_visible(), page.name
