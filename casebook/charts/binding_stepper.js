@@ -153,7 +153,9 @@
       event.preventDefault();
       show(wanted);
     });
-    // Who only looks sees how it ends.
+    // Who only looks sees how it ends; a read falls through its layers once somebody plays.
     show(Infinity);
+    for (const event of ['click', 'keydown'])
+      figure.addEventListener(event, () => figure.classList.add('nm-played'), true);
   }
 })();
