@@ -71,22 +71,22 @@
 /* A guess: typed where a chapter asks for one, kept in this browser alone, and met again where the
  * chapter says what came out. */
 addEventListener('DOMContentLoaded', () => {
-  const asks = [...document.querySelectorAll('.admonition.tip')]
+  const question = [...document.querySelectorAll('.admonition.tip')]
     .find(box => box.querySelector('.admonition-title')?.textContent === 'Guess first');
-  const answers = document.querySelector('#what-we-learned > h2');
-  if (!asks || !answers) return;
+  const heading = document.querySelector('#what-we-learned > h2');
+  if (!question || !heading) return;
   const name = `casebook-guess-${location.pathname.split('/').pop()}`;
   const label = document.createElement('label'), entry = document.createElement('input');
   Object.assign(entry, {type: 'text', maxLength: 200, placeholder: 'kept in this browser alone'});
   Object.assign(label, {className: 'guess', textContent: 'Your guess: '});
   label.append(entry);
-  asks.append(label);
-  const again = document.createElement('p');
-  again.className = 'guess-again';
-  answers.after(again);
+  question.append(label);
+  const reminder = document.createElement('p');
+  reminder.className = 'guess-again';
+  heading.after(reminder);
   const show = () => {
-    again.hidden = !entry.value.trim();
-    again.textContent = `You guessed: ${entry.value.trim()}`;
+    reminder.hidden = !entry.value.trim();
+    reminder.textContent = `You guessed: ${entry.value.trim()}`;
   };
   try {
     entry.value = localStorage.getItem(name) ?? '';
