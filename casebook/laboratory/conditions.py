@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import psutil
 
 #: What each measurement says of the machine: columns of frames of runs.
@@ -23,7 +24,25 @@ import psutil
 #: frequency of the cores before (None where it is not known).
 COLUMNS = ("unit_ms", "unit_change", "load_1min", "steal_s", "cores", "mhz")
 
+#: A load average, a core, above which a measurement that may run beside others waited for the
+#: processor. A build's own chapters side by side make up to 1.7 on two cores.
+MOST_LOAD = 2
+
 _ROUNDS, _TRIES = 25_000, 3
+
+
+def other_work(frame: pd.DataFrame) -> str:
+    """Tell, of runs that may take place beside others, whether their machine had too much to do.
+
+    Parameters:
+        frame: the runs, with COLUMNS.
+
+    Returns why their times do not count, if it had in most of them; otherwise an empty string.
+    """
+    load = (frame["load_1min"] / frame["cores"]).median()
+    if not load > MOST_LOAD:  # NaN, too: a machine that does not say
+        return ""
+    return f"the machine had other work: {load:.1f} processes a core wanted the processor"
 
 
 def unit_ms() -> float:

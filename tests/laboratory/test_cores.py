@@ -1,11 +1,13 @@
 """How many cores are ours: real control groups, and what the kernel writes of them."""
 
+import math
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from here import run
 
@@ -92,3 +94,24 @@ def test_both_interfaces_are_read_as_the_kernel_writes_them(
 
 def test_elsewhere_there_are_no_control_groups(tmp_path: Path) -> None:
     assert list(conditions._quotas(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("loads", "cores", "wanted"),
+    [
+        ([5, 5, 1], [2, 2, 2], "2.5"),
+        ([4, 4, 9], [2, 2, 2], ""),  # as much as its own chapters may make
+        ([5, 5, 5], [4, 4, 4], ""),
+        ([1, 9], [1, 1], "5.0"),
+        ([math.nan, math.nan], [2, 2], ""),  # a machine that does not say
+    ],
+)
+def test_other_work_is_told_by_the_load_of_most_runs(
+    loads: list[float], cores: list[int], wanted: str
+) -> None:
+    reason = conditions.other_work(pd.DataFrame({"load_1min": loads, "cores": cores}))
+    assert reason == (
+        f"the machine had other work: {wanted} processes a core wanted the processor"
+        if wanted
+        else ""
+    )

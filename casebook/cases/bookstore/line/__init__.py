@@ -7,7 +7,7 @@ a visit takes, without any.
 
 What chapters use: visit, visit_all, packets and loss (of `visits`); flood and not_here (of
 `feasibility`); standings, cells, by_model, by_lot, matrix and controls (of `situations`); greet and
-unchecked (of `greetings`, whose script is `greet`).
+unchecked (of `greetings`, whose script is `greet`); other_work (of the laboratory's `conditions`).
 """
 
 from casebook import face

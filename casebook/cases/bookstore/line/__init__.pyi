@@ -13,3 +13,4 @@ from casebook.cases.bookstore.line.visits import loss as loss
 from casebook.cases.bookstore.line.visits import packets as packets
 from casebook.cases.bookstore.line.visits import visit as visit
 from casebook.cases.bookstore.line.visits import visit_all as visit_all
+from casebook.laboratory.conditions import other_work as other_work
