@@ -51,7 +51,8 @@ def build(
         root: of the book.
         strict: raise FindingsOtherwise when a finding came out otherwise.
         fresh: measure again, whatever is stored.
-        file: write the book of this machine file, and measure nothing.
+        file: write the book of this machine file, and measure nothing. A chapter with a cell that
+            it has no answer to shows the first of the other machines that have all of it.
         everything: measure the whole laboratory, too.
 
     The pages are written in any case. Then BookFailed is raised if a chapter did not run to its
@@ -71,7 +72,7 @@ def build(
     nearest = _most_alike(book)
     if nearest and not strict and not _is_there(book):  # nobody waits to read a strict build
         _write_first_pages(book, nearest)
-    chapters = _measure(book, _to_measure(book, nearest, everything), nearest)
+    chapters = _measure(book, _to_measure(book, nearest, everything))
     collected = records.collect(book, chapters)
     first_page, problems = rendering.render(book, chapters, collected)
     # Only now: the page of comparisons shows an author what is missing.
@@ -105,7 +106,7 @@ def is_up_to_date(book: Book) -> bool:
     measured_here = _to_measure(book, nearest)
     other_paths = [path for path in book.notebooks() if path not in measured_here]
     return not execution.stale_notebooks(book, measured_here) and not (
-        other_paths and execution.stale_notebooks(book, other_paths, nearest)
+        other_paths and execution.stale_notebooks(book, other_paths, _whole_builds(book))
     )
 
 
@@ -149,11 +150,11 @@ def _write_first_pages(book: Book, nearest: Path) -> None:
           file=sys.stderr, flush=True)  # fmt: skip
 
 
-def _measure(book: Book, chosen: list[Path], nearest: Path | None) -> list[execution.Chapter]:
-    """Execute the chosen notebooks here, and the others from the nearest machine's file."""
+def _measure(book: Book, chosen: list[Path]) -> list[execution.Chapter]:
+    """Execute the chosen notebooks here, and the others from the machines most like this one."""
     unmeasured = [path for path in book.notebooks() if path not in chosen]
-    if nearest and unmeasured:
-        execution.execute(book, nearest, only=unmeasured)
+    if unmeasured:
+        execution.execute(book, _whole_builds(book), only=unmeasured)
     if not execution.stale_notebooks(book, chosen):
         return execution.chapters(book)
     if book.root == places.ROOT:
@@ -194,19 +195,24 @@ def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
     Returns the first page. Raises MachineFileRefused, and BookFailed as `build`.
     """
     machine = machine_files.read_kept(file)
+    others = [path for path in _whole_builds(book) if path.resolve() != file.resolve()]
     print(f"writing the book of {machine.label}, from {file.name}: this measures nothing",
           file=sys.stderr, flush=True)  # fmt: skip
     if first and not (book.html / "index.html").exists():
-        first_chapters = execution.execute(book, file, only=book.notebooks()[:first])
+        first_chapters = execution.execute(book, [file, *others], only=book.notebooks()[:first])
         first_page, _ = rendering.render(
             book, first_chapters, records.collect(book, first_chapters, machine), is_last=False
         )
         print(f"the first {first} chapters can be read: {first_page.relative_to(book.root)}; the "
               "others follow", file=sys.stderr, flush=True)  # fmt: skip
-    chapters = execution.execute(book, file)
+    chapters = execution.execute(book, [file, *others])
     collected = records.collect(book, chapters, machine)
     first_page, problems = rendering.render(book, chapters, collected)
     last_build.print_summary(_summary(book, collected, first_page))
+    files = {path.stem: book.machine_file_of(path) for path in book.notebooks()}
+    if elsewhere := [stem for stem, name in files.items() if name != file.name]:
+        print(f"chapters that {file.name} cannot answer whole, which show another machine's: "
+              f"{', '.join(elsewhere)}", file=sys.stderr, flush=True)  # fmt: skip
     if missing := sum(len(execution.not_in_file(chapter.notebook)) for chapter in chapters):
         print(f"cells that {file.name} has no answer to, and that say so: {missing}",
               file=sys.stderr, flush=True)  # fmt: skip
@@ -218,6 +224,12 @@ def _write_from(book: Book, file: Path, first: int | None = None) -> Path:
 def _most_alike(book: Book) -> Path | None:
     """Choose the file of the machine that is most like this one; None if there is no file."""
     return next(iter(_by_likeness(book)), None)
+
+
+def _whole_builds(book: Book) -> list[Path]:
+    """Return the files of machines that have built a book, the one most like this one first."""
+    files = _by_likeness(book)
+    return [path for path in files if machine_files.read_kept(path).findings] or files[:1]
 
 
 def _by_likeness(book: Book) -> list[Path]:

@@ -16,6 +16,8 @@ from casebook.errors import BookFailed
 
 #: In the metadata of an executed notebook: the machine whose file all its answers come from.
 MACHINE = "casebook_machine"
+#: And the name of that file.
+MACHINE_FILE = "casebook_machine_file"
 #: In the metadata of a notebook that is kept before it was executed: its turn is still to come.
 WAITING = "casebook_waiting"
 
@@ -98,10 +100,11 @@ class Book:
         """Keep an executed notebook; without a stamp if it did not run to its end."""
         self._stamp_of(path).unlink(missing_ok=True)  # first: nothing old passes for new
         machine, note = executed.metadata.get(MACHINE, ""), self._note_of(path)
+        file = executed.metadata.get(MACHINE_FILE, "")
         if executed.metadata.get(WAITING):
             self._waiting_of(path).touch()
         if machine:  # before the notebook: nothing of another machine is ever without its name
-            note.write_text(machine, encoding="utf-8")
+            note.write_text(f"{machine}\n{file}", encoding="utf-8")
         draft = self.executed / f"{path.name}.part"
         nbformat.write(executed, draft)
         draft.replace(self.executed / path.name)  # pages may be written meanwhile
@@ -122,8 +125,17 @@ class Book:
 
         Empty if this machine was measured, and for a notebook that was not executed.
         """
+        return self._noted(path)[0]
+
+    def machine_file_of(self, path: Path) -> str:
+        """Return the name of that machine's file; empty as `machine_of` is."""
+        return self._noted(path)[1]
+
+    def _noted(self, path: Path) -> tuple[str, str]:
         note = self._note_of(path)
-        return note.read_text(encoding="utf-8") if note.exists() else ""
+        text = note.read_text(encoding="utf-8") if note.exists() else ""
+        machine, _, file = text.partition("\n")
+        return machine, file
 
     def is_waiting(self, path: Path) -> bool:
         """Say whether a notebook has pages before it was ever executed."""

@@ -12,7 +12,7 @@ the error in its place, and runs again in the next build.
 import itertools
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -50,7 +50,7 @@ class Chapter:
 
 def execute(
     book: Book,
-    file: Path | None = None,
+    files: Sequence[Path] = (),
     chapter_done: Callable[[], None] = lambda: None,
     only: Collection[Path] | None = None,
     expected: Mapping[str, ChapterTime] | None = None,
@@ -59,7 +59,8 @@ def execute(
 
     Parameters:
         book: where the results are kept.
-        file: the machine file that all answers come from; None: this machine is measured.
+        files: machine files. Each chapter has its answers from the first of them that answers all
+            of its cells; if none does, from the first. Without any, this machine is measured.
         chapter_done: called after each chapter, in its thread.
         only: these notebooks; None: all. Another one that was never executed waits for its turn,
             with a page that says so.
@@ -71,26 +72,28 @@ def execute(
     """
     chosen = [path for path in book.notebooks() if only is None or path in only]
     book.executed.mkdir(parents=True, exist_ok=True)
-    stale = stale_notebooks(book, chosen, file)
+    stale = stale_notebooks(book, chosen, files)
     for path in book.notebooks():
         if path not in chosen and not book.has_result(path):
             _let_wait(book, path)
-    failures = _execute_all(book, stale, file, chapter_done, expected)
+    failures = _execute_all(book, stale, files, chapter_done, expected)
     return chapters(book, failures)
 
 
-def stale_notebooks(book: Book, paths: Iterable[Path], file: Path | None = None) -> dict[Path, str]:
+def stale_notebooks(
+    book: Book, paths: Iterable[Path], files: Sequence[Path] = ()
+) -> dict[Path, str]:
     """Return those of these notebooks that have to be executed, each with the stamp of that run.
 
-    file: the machine file that all answers come from; None: this machine is measured.
+    files: machine files, as for `execute`.
     """
-    by_file = staleness.of_machine_file
-    surroundings = by_file(book, file) if file else staleness.of_surroundings(book)
+    by_files = staleness.of_machine_files
+    surroundings = by_files(book, files) if files else staleness.of_surroundings(book)
     stamps = {path: staleness.of_notebook(contents.read(path), surroundings) for path in paths}
     return {
         path: stamp
         for path, stamp in stamps.items()
-        if not book.has_run(path, stamp) or (not file and _to_count_again(book, path))
+        if not book.has_run(path, stamp) or (not files and _to_count_again(book, path))
     }
 
 
@@ -118,7 +121,7 @@ def chapters(book: Book, failures: Mapping[Path, str] | None = None) -> list[Cha
 def _execute_all(
     book: Book,
     stamps: dict[Path, str],
-    file: Path | None,
+    files: Sequence[Path],
     chapter_done: Callable[[], None],
     expected: Mapping[str, ChapterTime] | None,
 ) -> dict[Path, str]:
@@ -128,7 +131,7 @@ def _execute_all(
     takes from the store what the earlier has measured.
     """
     by_turns = itertools.chain(*zip(stamps, reversed(stamps), strict=True))
-    order = dict.fromkeys(stamps if file else by_turns)  # a file has been measured already
+    order = dict.fromkeys(stamps if files else by_turns)  # a file has been measured already
     stop = threading.Event()
 
     def execute_chapter(path: Path) -> str:
@@ -136,8 +139,8 @@ def _execute_all(
             folder = Path(name)
             with times.chapter(path.stem, folder / kernel.SPANS):
                 notebook, failure = (
-                    _answered(path, book, times, stop, folder, file)
-                    if file
+                    _answered(path, book, times, stop, folder, files)
+                    if files
                     else _executed(path, book, times, stop, folder)
                 )
                 book.keep(path, notebook, "" if failure else stamps[path])
@@ -147,7 +150,7 @@ def _execute_all(
         return failure
 
     names = [path.stem for path in stamps]
-    source = f" of {file.name}" if file else ""
+    source = f" of {files[0].name}" if files else ""
     timing = Timing(book, names, LANES, source, expected)
     with timing as times, ThreadPoolExecutor(LANES) as pool:
         tasks = {path: pool.submit(execute_chapter, path) for path in order}
@@ -185,15 +188,31 @@ def _to_count_again(book: Book, path: Path) -> list[Finding]:
 
 
 def _answered(
-    path: Path, book: Book, times: Timing, stop: threading.Event, folder: Path, file: Path
+    path: Path,
+    book: Book,
+    times: Timing,
+    stop: threading.Event,
+    folder: Path,
+    files: Sequence[Path],
 ) -> tuple[NotebookNode, str]:
-    """Execute a notebook with the answers of a machine file, and return it and its failure."""
-    show = partial(times.show, path.stem)
-    notebook, failure = kernel.run(path, book, folder, show, stop, file)
-    notebook.metadata[contents.MACHINE] = machine_files.read_kept(file).label
-    if missing := not_in_file(notebook):
-        times.print_line(path.stem, f"{len(missing)} cells that its file has no answer to")
-    return notebook, failure
+    """Execute a notebook with the answers of one of these files; return it and its failure.
+
+    It is never of two: what two machines measured is not compared as if one had.
+    """
+    tried = []
+    for file in files:
+        notebook, failure = kernel.run(
+            path, book, folder, partial(times.show, path.stem), stop, file
+        )
+        notebook.metadata[contents.MACHINE] = machine_files.read_kept(file).label
+        notebook.metadata[contents.MACHINE_FILE] = file.name
+        tried.append((notebook, failure))
+        missing = not_in_file(notebook)
+        if not missing:
+            return notebook, failure
+        number = f"{len(missing)} cell{'s' * (len(missing) != 1)}"
+        times.print_line(path.stem, f"{file.name} has no answer to {number}")
+    return tried[0]
 
 
 def not_in_file(notebook: NotebookNode) -> list[str]:

@@ -61,7 +61,8 @@ def of_the_book(book: Book) -> str:
     owners = " and of ".join(further)
     own_count = machines.count("")
     if not own_count:
-        return f"The measurements in this book are those of another machine: of {owners}."
+        others = "other machines" if len(further) > 1 else "another machine"
+        return f"The measurements in this book are those of {others}: of {owners}."
     if any(map(book.machine_of, story)):
         return (
             f"This book is being measured: {own_count} of its {len(machines)} notebooks show this "

@@ -47,11 +47,18 @@ def collect(
         profiles=_unique(chapters, media.PROFILE, "profile"),
     )
     answers = machine.answers if machine else machine_files.stored_answers()
+    # A chapter that the machine's file cannot answer whole is of another file.
+    elsewhere = {
+        path.stem
+        for path in book.notebooks()
+        if machine and book.machine_file_of(path).removesuffix(machine_files.SUFFIX) != machine.name
+    }
+    of_machine = [finding for finding in collected.findings if finding.chapter not in elsewhere]
     files = {
         ledger.FINDINGS_FILE: ledger.claims_json(collected.findings),
         "claims.md": ledger.claims_page(collected.findings),
         "published.md": ledger.published_page(book.published(), collected.comparisons),
-        "machines.md": _side_by_side(book, collected.findings, machine, answers),
+        "machines.md": _side_by_side(book, of_machine, machine, answers),
         "upstream.md": upstream_page.page(upstream_page.load(book.root), "../notebooks/"),
         "clients.md": upstream_page.clients(upstream_page.load(book.root)),
         "program.md": program.page(book.root, answers),

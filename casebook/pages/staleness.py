@@ -65,11 +65,11 @@ def of_surroundings(book: Book) -> str:
     )  # fmt: skip
 
 
-def of_machine_file(book: Book, file: Path) -> str:
-    """Return a stamp of what a notebook depends on beside its code, if a machine file answers."""
-    content = hashlib.sha256(file.read_bytes()).hexdigest()
+def of_machine_files(book: Book, files: Iterable[Path]) -> str:
+    """Return a stamp of what a notebook depends on beside its code, if machine files answer."""
+    contents = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
     return digests.digest(
-        of_files(book.root, REACHABLE), modes.current().name, sys.version, content
+        of_files(book.root, REACHABLE), modes.current().name, sys.version, contents
     )
 
 
