@@ -21,7 +21,7 @@ from test_book import write_model
 
 from casebook import build, places
 from casebook.laboratory import machine_files, measurements
-from casebook.pages import kernel, plain
+from casebook.pages import execution, kernel, plain
 from casebook.pages.contents import Book
 
 #: Runs cells, read from standard input, in a shell whose store is a folder of the test.
@@ -78,9 +78,11 @@ FAILS = [
 ]
 
 
-def in_a_shell(folder: Path, cells: list[str], file: Path | None = None) -> str:
+def in_a_shell(
+    folder: Path, cells: list[str], file: Path | None = None, chapter: str = "one"
+) -> str:
     """What cells print in a kernel's shell: that keeps, or that answers from a machine file."""
-    environ = os.environ | {"CASEBOOK_BUILD": "1", "CASEBOOK_CHAPTER": "one"}
+    environ = os.environ | {"CASEBOOK_BUILD": "1", "CASEBOOK_CHAPTER": chapter}
     if file:
         environ["CASEBOOK_MACHINE"] = str(file)
     done = run(sys.executable, "-c", SHELL, folder, env=environ, input=json.dumps(cells))
@@ -280,6 +282,45 @@ def test_what_is_no_data_has_no_form(value):
 def test_what_a_stranger_writes_in_its_place_is_refused(form):
     with pytest.raises(plain.NotDataError):
         plain.decode(form)
+
+
+def test_a_chapter_is_of_the_first_file_that_answers_all_of_it(tmp_path):
+    """Of one file alone: what two machines measured is never on one page as if one had."""
+    cells = [SAYS, "print('it said', int(said))"]
+    root, runs = tmp_path / "book", tmp_path / "runs"
+    write_model(root)
+    (root / "casebook" / "__init__.py").unlink()
+    shutil.rmtree(root / "casebook")
+    (root / "casebook").symlink_to(places.PACKAGE)
+    for name in ("one", "two"):
+        notebook = nbformat.v4.new_notebook(cells=[*map(nbformat.v4.new_code_cell, cells)])
+        nbformat.write(notebook, root / "notebooks" / f"{name}.ipynb")
+        in_a_shell(runs, cells, chapter=name)
+        (tmp_path / name).mkdir()
+        if name == "one":
+            partial = file_of(runs, tmp_path / "one")
+    whole = file_of(runs, tmp_path / "two", ("NDIK", "NDMK")).rename(
+        tmp_path / f"b{machine_files.SUFFIX}"
+    )
+    book = Book(root)
+
+    def said(*files: Path) -> list[str]:
+        with ThreadPoolExecutor(1) as pool:  # nbclient takes the signals of a main thread
+            chapters = pool.submit(execution.execute, book, files).result(300)
+        assert execution.stale_notebooks(book, book.notebooks(), files) == {}
+        shown = [chapter.notebook.cells[1].outputs[0] for chapter in chapters]
+        return [" ".join(output.get("text", output.get("data", {}).get("text/plain")).split())
+                for output in shown]  # fmt: skip
+
+    def names() -> list[str]:
+        return [book.machine_file_of(path) for path in book.notebooks()]
+
+    assert said(partial, whole) == ["it said 42", "it said 43"]
+    assert names() == [partial.name, whole.name]
+    assert said(whole, partial) == ["it said 43", "it said 43"]
+    assert said(partial) == ["it said 42", "Not here: its file has no answer to this."]
+    assert names() == [partial.name] * 2
+    assert said(partial, partial)[1] == "Not here: its file has no answer to this."
 
 
 # --------------------------------------------------------------------------- the whole way, slowly
