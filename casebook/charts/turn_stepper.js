@@ -23,7 +23,7 @@
     const buttons = runs.map(({ label, steps }, i) => {
       const button = make('button', 'tn-choice', `${label}, ${Math.round(steps.at(-1).to)} ms`);
       button.type = 'button';
-      button.addEventListener('click', () => { stop(); run = i; show(0); });
+      button.addEventListener('click', () => { stop(); run = i; show(Infinity); });
       choices.append(button);
       return button;
     });
@@ -139,7 +139,8 @@
       play.setAttribute('aria-label', 'Pause');
       timer = setTimeout(next, lasts(steps[step]));
     };
-    show(step);
+    // Who only looks sees how it ends.
+    show(Infinity);
     new ResizeObserver(() => { if (widths[run] !== figure.clientWidth) show(step); }).observe(figure);
   }
 })();

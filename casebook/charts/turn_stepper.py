@@ -1,8 +1,8 @@
 """Who holds the thread: the turns of some observed runs, to step through, line by line.
 
 A reader steps through them with casebook/charts/turn_stepper.js, which comes with the picture, so
-that it works in the book, from a folder and in JupyterLab. It begins at the first turn, and draws a
-run as far as it has been stepped through. Without it, each run is drawn whole and shows its
+that it works in the book, from a folder and in JupyterLab. It begins at the end, plays from the
+first turn, and draws a run as far as it has been stepped through. Without it, each run is drawn whole and shows its
 deciding moment: the longest wait.
 """
 
@@ -198,9 +198,7 @@ class _Run:
         if len(later) and (later.iloc[0][["greenlet", "does"]] == [turn["greenlet"], KEEPS]).all():
             calls = later.iloc[0]["function"]
             return f"{words.capital(name)} runs for {time}, calls {calls}, and keeps the thread."
-        return (
-            f"{words.capital(name)} runs for {time}, as far as the line shown below, and lets go."
-        )
+        return f"{words.capital(name)} runs for {time}, up to the line below, and lets go."
 
     @staticmethod
     def name(row: int) -> str:

@@ -192,8 +192,10 @@ def seen_at(tab: Page) -> tuple[float, float]:
     return float(start), float(end)
 
 
-def test_it_begins_at_the_start_and_says_which_turn_it_shows(tab, picture):
+def test_it_begins_at_the_end_and_says_which_turn_it_shows(tab, picture):
     told = json.loads(re.search(r'<script type="application/json">(.*?)</script>', picture.html)[1])
+    assert at(tab) == len(told["runs"][0]["steps"]) - 1
+    tab.locator(".tn-slider").press("Home")
     assert at(tab) == 0
     assert tab.locator(".tn-scale:visible").inner_text().split("\n") == [
         "0 ms",
@@ -217,6 +219,7 @@ def test_nothing_moves_from_one_turn_to_the_next(tab):
     """A row keeps the height of its longest line of code, and the text above it of its longest."""
     rows = tab.locator(".tn-run:visible .tn-row")
     tops = {tuple(row.bounding_box()["y"] for row in rows.all())}
+    tab.locator(".tn-slider").press("Home")
     for _ in range(int(tab.locator(".tn-slider").get_attribute("max"))):
         tab.locator(".tn-slider").press("ArrowRight")
         tops.add(tuple(row.bounding_box()["y"] for row in rows.all()))
@@ -244,6 +247,8 @@ def test_it_is_drawn_as_far_as_it_has_been_stepped_through(tab, picture):
         (percent,) = cut
         return told["end"] * (1 - percent / 100)
 
+    assert drawn_to_ms() == told["end"]
+    tab.locator(".tn-slider").press("Home")
     assert drawn_to_ms() == pytest.approx(steps[0]["to"], abs=0.1)
     tab.get_by_label("One turn on").click()
     assert drawn_to_ms() == pytest.approx(steps[1]["to"], abs=0.1)
@@ -255,6 +260,7 @@ def test_it_is_drawn_as_far_as_it_has_been_stepped_through(tab, picture):
 
 def test_it_is_stepped_through_by_keys_and_by_hand(tab):
     says = tab.locator(".tn-run:visible .tn-says")
+    tab.locator(".tn-slider").press("Home")
     while "keeps the thread for" not in says.text_content():
         before = at(tab)
         tab.get_by_label("One turn on").click()
@@ -279,7 +285,9 @@ def test_it_is_stepped_through_by_keys_and_by_hand(tab):
 
 def test_the_switch_changes_the_run(tab):
     tab.get_by_role("button", name="with the loop").click()
-    assert tab.locator(".tn-run:visible").count() == 1 and at(tab) == 0
+    last = int(tab.locator(".tn-slider").get_attribute("max"))
+    assert tab.locator(".tn-run:visible").count() == 1 and at(tab) == last
+    tab.locator(".tn-slider").press("Home")
     says = tab.locator(".tn-run:visible .tn-says")
     while "waits for all 3 requests" not in says.text_content():
         before = at(tab)
