@@ -2,8 +2,8 @@
 
 A reader steps through them with casebook/charts/turn_stepper.js, which comes with the picture, so
 that it works in the book, from a folder and in JupyterLab. It begins at the end, plays from the
-first turn, and draws a run as far as it has been stepped through. Without it, each run is drawn whole and shows its
-deciding moment: the longest wait.
+first turn, and draws a run as far as it has been stepped through. Without it, each run is drawn
+whole and shows its deciding moment: the longest wait.
 """
 
 import contextlib
