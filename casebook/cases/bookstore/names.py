@@ -63,7 +63,7 @@ colours.choose(
     {
         "one connection": "urllib3",
         "six connections": "pycurl",
-        "a connection for each": "magenta",
+        "a connection for each": "stage-3",
         "streams, own window": "httpx",
         "streams, wide window": "cured",
     },
@@ -73,8 +73,8 @@ colours.choose(
     {
         "http.client, 1 connection": "urllib3",
         "http.client, 6 connections": "pycurl",
-        "http.client, 13 connections": "magenta",
-        "http.client, 100 connections": "magenta",
+        "http.client, 13 connections": "stage-3",
+        "http.client, 100 connections": "stage-3",
         "bare h2, 100 at once": "httpx",
     },
 )
