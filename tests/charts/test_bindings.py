@@ -66,7 +66,7 @@ def test_the_names_and_the_read_are_those_of_the_story(choice):
     # gevent's patch stays where it was, whoever comes after it.
     assert seen.owner("python", CONTEXT) == "Python" and seen.owner(last, CONTEXT) == "gevent"
     assert seen.owner(last, "socket.socket") == "gevent"
-    assert [layer.name for layer in seen.layers[:3]] == ["requests", "urllib3", "http.client"]
+    assert [layer.name for layer in seen.layers[:3]] == ["requests", "urllib3", "Python's HTTP"]
     refused = [layer.call for layer in seen.layers if layer.does == bindings.NOTHING_YET]
     https = choice[2] == "https"
     assert len(refused) == (copy == "pyOpenSSL" and https)
@@ -130,7 +130,7 @@ HUB = [["gevent/hub.py", "run"]]
 ABOVE = [
     Layer("requests", "", "send", "passes"),
     Layer("urllib3", "", "urlopen", "passes"),
-    Layer("http.client", "Python", "readinto", "passes"),
+    Layer("Python's HTTP", "Python", "readinto", "passes"),
 ]
 NOTHING = Layer("pyOpenSSL", "pyOpenSSL", "recv_into", "nothing")
 URLLIB3_WAITS = Layer("urllib3's wait", "", "do_poll", "passes")

@@ -69,9 +69,9 @@ _LAYERS = {
     "urllib3/util/wait.py": ("urllib3's wait", ""),
     "urllib3/contrib/pyopenssl.py": ("", ""),
     "urllib3/": ("urllib3", ""),
-    "http/client.py": ("http.client", PYTHON),
-    "httplib.py": ("http.client", PYTHON),
-    "socket.py": ("http.client", PYTHON),
+    "http/client.py": ("Python's HTTP", PYTHON),
+    "httplib.py": ("Python's HTTP", PYTHON),
+    "socket.py": ("Python's HTTP", PYTHON),
     "OpenSSL/": ("pyOpenSSL", PYOPENSSL),
     "gevent_openssl/": ("gevent_openssl", GEVENT_OPENSSL),
     "gevent/_ssl": ("gevent's TLS", GEVENT),
@@ -227,7 +227,7 @@ def layers(read: dict[str, Any], poll: str) -> tuple[Layer, ...]:
     found[-1] = Layer(*passed[-1], IN_LOOP if in_loop else HOLDS_THREAD)
     refused = [call for file, call, _ in read["refusals"] if file.startswith("OpenSSL/")]
     if reads := [call for call in refused if call.startswith("recv")]:
-        below = [layer.name for layer in found].index("http.client") + 1
+        below = [layer.name for layer in found].index("Python's HTTP") + 1
         found.insert(below, Layer("pyOpenSSL", PYOPENSSL, reads[0], NOTHING_YET))
     return tuple(found)
 
