@@ -30,6 +30,7 @@ RELEASES = "Of which releases"
 
 #: What follows the story in each chapter, and what its fold is called; open in checking.
 AFTER_STORY = {
+    "How to use it": "a few lines in your program, and what they leave alone",
     "Exercises": "to go on by yourself, each with a solution that was run",
     "Sources": "where this chapter's facts come from",
 }
