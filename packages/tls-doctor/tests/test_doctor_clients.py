@@ -4,7 +4,18 @@ import sys
 import types
 
 import pytest
-from tls_doctor import advice, clients, examination, judging, loads, probes, rerun, trying, verdicts
+from tls_doctor import (
+    advice,
+    clients,
+    examination,
+    judging,
+    loads,
+    probes,
+    rerun,
+    trial_choice,
+    trying,
+    verdicts,
+)
 from tls_doctor.examination import Examination
 from tls_doctor.tally import count_events
 
@@ -247,10 +258,10 @@ def test_its_frames_are_its_own_and_its_sessions_can_be_asked(made_up, monkeypat
 
 def test_it_is_tried_and_changed_by_its_functions(made_up):
     spec = {"client": "fetchling", "change": None, "awaits": False}
-    assert trying.trial_functions(spec) == ("fetchling", load_again, load_once)
+    assert trial_choice.trial_functions(spec) == ("fetchling", load_again, load_once)
     spec["change"] = HEADER
-    assert trying.trial_functions(spec) == ("fetchling", change, load_once)
-    module, before, after = trying.trial_functions(dict(spec, change=POOL, size=1, wanted=7))
+    assert trial_choice.trial_functions(spec) == ("fetchling", change, load_once)
+    module, before, after = trial_choice.trial_functions(dict(spec, change=POOL, size=1, wanted=7))
     assert (module, before("url", "ca"), after("url", "ca")) == (
         "fetchling", ("url", "ca", 1), ("url", "ca", 7),
     )  # fmt: skip
