@@ -176,7 +176,7 @@ def test_tasks_are_handed_out_at_a_rate():
     for rate in (1e-9, 1e9):
         capacity.schedulers_asked(COSTS, rate, ["1", "100"], above=1)
     for rate in (0, 1e9 + 1):
-        with pytest.raises(UsageError, match="^tasks_per_second is "):
+        with pytest.raises(UsageError, match=r"^tasks_per_second is "):
             capacity.schedulers_asked(COSTS, rate, ["1", "100"], above=1)
 
 

@@ -329,16 +329,32 @@ def test_what_was_tried_with_another_client_is_not_promised(made_up):
 @pytest.mark.parametrize(
     ("name", "values", "words"),
     [
-        ("requests", {}, "a record of requests"),
-        ("fast", {"packages": "fast httpcore"}, "package httpcore is of httpx"),
-        ("fast", {"own_tls": "fast_tls pycurl"}, "module pycurl is of pycurl"),
-        ("fast", {"trials": {"larger-pool": ("fast", load_again, load_once)}}, "is of requests"),
-        ("fast", {"changes": {"connection-close": {"fast": change}}}, "made otherwise already"),
+        ("requests", {}, "there is a record of requests already"),
+        (
+            "fast",
+            {"packages": "fast httpcore"},
+            "the package httpcore is of httpx already, and cannot be of fast, too",
+        ),
+        (
+            "fast",
+            {"own_tls": "fast_tls pycurl"},
+            "the module pycurl is of pycurl already, and cannot be of fast, too",
+        ),
+        (
+            "fast",
+            {"trials": {"larger-pool": ("fast", load_again, load_once)}},
+            "the trial larger-pool is of requests already, and cannot be of fast, too",
+        ),
+        (
+            "fast",
+            {"changes": {"connection-close": {"fast": change}}},
+            "the change connection-close is made otherwise already: name another",
+        ),
     ],
 )
 def test_what_is_anothers_cannot_be_registered(made_up, name, values, words):
     before = [*clients.CLIENTS], [{**table} for table in TABLES]
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=f"^{words}$"):
         clients.register(clients.Client(name, **values))
     assert before == ([*clients.CLIENTS], [{**table} for table in TABLES])
 

@@ -161,7 +161,7 @@ def test_the_functions_of_a_trial_are_its_clients(client, change, awaits, functi
 
 @pytest.mark.parametrize(
     ("wanted", "rounds", "made"),
-    [(1, 6, 6), (2, 6, 3), (2, 12, 4), (3, 50, 4), (7, 6, 1), (50, 50, 1)],
+    [(1, 6, 6), (2, 6, 3), (2, 12, 4), (3, 8, 2), (3, 50, 4), (7, 6, 1), (50, 50, 1)],
 )
 def test_so_many_at_once_have_fewer_rounds(wanted, rounds, made):
     trial = {"client": "requests", "change": None, "wanted": wanted, "rounds": rounds}
@@ -304,6 +304,21 @@ def test_clients_that_load_again_are_changed_where_one_is_to_be_kept(rows, chang
     assert rerun.changes_in(asking("larger-pool", rows=rows)) == []
 
 
+def test_each_client_has_the_further_changes_that_are_asked_for():
+    line = 'session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=12))'
+    rows = (
+        a_row(**in_want_of(12)),
+        a_row(client="urllib3", closed={"program": 1}),
+        a_row(client="httpx"),
+    )
+    report = asking("connection-close", rows=rows)
+    assert rerun.further_changes(report) == ["connection-close"]
+    report["advice"].append({"id": "larger-pool", "add": line})
+    assert rerun.further_changes(report) == ["larger-pool", "connection-close"]
+    report["advice"] = [{"id": "larger-pool", "add": "another's"}]
+    assert rerun.further_changes(report) == []
+
+
 def test_what_cannot_be_changed_from_outside_has_a_name():
     rows = [a_row(client=None, default=5), a_row(client="aiohttp")]
     assert rerun.ill_clients(asking("keep-one", rows=rows)) == [
@@ -412,12 +427,50 @@ def test_what_came_out_when_it_ran_again(ended, reason, capsys):
     )
 
 
+def test_contexts_that_the_program_made_before_too_are_nobodys_loads():
+    tried, own = {"urllib3": {"then": {"loads": 1}}}, {"client": None, "kept": True}
+    first = a_run([a_row(client="urllib3"), a_row(**own, loads=3)], "keep-one", tried=tried)
+    for now, loads in ((2, 1), (3, 1), (5, 3)):
+        later = [a_row(client="urllib3", loads=1), a_row(**own, loads=now)]
+        [promise] = rerun.run_again(first, lambda _, rows=later: a_run(rows))["promises"]
+        assert promise["loads"] == loads
+
+
+def test_no_promise_is_made_of_a_larger_pool():
+    """How many threads ask at once may be another number the next time."""
+    line = 'session.mount("https://", requests.adapters.HTTPAdapter(pool_maxsize=12))'
+    tried = {"larger-pool": {"then": {"loads": 1}}}
+    first = a_run([a_row(**in_want_of(12))], "larger-pool", tried=tried)
+    first["advice"][0]["add"] = line
+    again = rerun.run_again(first, lambda _: a_run([]))
+    assert (again["changes"], again["promises"]) == (["larger-pool"], [])
+    del first["tried"]
+    assert rerun.run_again(first, lambda _: a_run([]))["kept"] is None
+
+
+def test_what_is_left_and_whether_the_loop_was_judged_the_first_time():
+    again = {
+        "changes": ["requests"], "left": ["aiohttp", "svix"], "why": None, "loads": [2, 1],
+        "cpu_ms": [9, 8], "event loop": [DOES_NOT_APPLY, "free"], "promises": [], "kept": None,
+    }  # fmt: skip
+    assert words_of(again) == [
+        "aiohttp, svix: cannot be changed from outside, so nothing is promised.",
+        "applied from outside: requests", "2 loads before, 1 load now",
+        "9 ms of CPU before, 8 ms now",
+    ]  # fmt: skip
+    again["event loop"] = ["blocked", DOES_NOT_APPLY]
+    assert words_of(again)[-1] == "event loop: blocked before, does not apply now"
+
+
 def test_fewer_contexts_of_its_own_are_nobodys_loads():
     """And a client of which nothing is left has made no load."""
     tried = {"urllib3": {"then": {"loads": 3}}}
     first = a_run([a_row(client="urllib3")], "keep-one", tried=tried)
     again = rerun.run_again(first, lambda _: a_run([]))
     assert again["promises"] == [{"client": "urllib3", "promised": 3, "loads": 0}]
+    first["tried"]["urllib3"]["then"]["loads"] = 0
+    [promise] = rerun.run_again(first, lambda _: a_run([]))["promises"]
+    assert promise["promised"] == 0
     later = [a_row(client="urllib3", loads=5, needed=4)]
     assert rerun.run_again(first, lambda _: a_run(later))["promises"] == [
         {"client": "urllib3", "promised": 4, "loads": 5}
@@ -447,6 +500,14 @@ def test_what_is_made_of_a_client_takes_a_context_a_client_or_nothing():
     for name, (takes_context, takes_nothing) in kinds.items():
         record = clients.client_named(name)
         assert (record.takes_context, record.takes_nothing) == (takes_context, takes_nothing), name
+
+
+def test_the_module_of_a_client_is_imported_for_its_session(monkeypatch):
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    kind = lambda *given, **options: (given, options)  # noqa: E731
+    record = clients.Client("colours", module="colorsys", kind=kind, options={"mount": 7})
+    (module, trust), options = record.session("ca.pem")
+    assert (module.__name__, trust, options) == ("colorsys", "ca.pem", {"mount": 7})
 
 
 KEEP = "Make one client of %s, and keep it"
@@ -516,6 +577,7 @@ def test_adapters_of_the_programs_own_are_asked_one_of_each_class(made_up_reques
 
     adapters = [Own(), Own(), stock(), Elsewhere(), ByAnotherWay(), object()]
     kept = [made_up_requests.Session(adapter) for adapter in adapters]
+    kept.append(made_up_requests.Session.__new__(made_up_requests.Session))  # that is half made
     [client] = clients.own_adapters()
     assert client.name == "requests with a session's Own" and client.adapter
     assert client.module == "requests" and client.kind is clients.Requests

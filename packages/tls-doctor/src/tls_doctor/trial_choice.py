@@ -39,8 +39,8 @@ def trials_for(row, counts):
     if repeats and is_known and not keeps:
         # (A client may make several connections with one load, as FTP does for its data.)
         trials.append(dict(trial, rounds=min(n, row["loads"])))
-    places, is_wanting = row["wanted"].get("full", 0), "full" in wanting(row)
-    if repeats and pool in record.trials and is_wanting and places <= MOST_AGAIN:
+    places = row["wanted"]["full"] if "full" in wanting(row) else None
+    if repeats and pool in record.trials and places and places <= MOST_AGAIN:
         rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // places))
         of_pool = dict(trial, change=pool, wanted=places, size=row["size"]["full"])
         trials.append(dict(of_pool, rounds=rounds, awaits=False))
