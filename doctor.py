@@ -2642,8 +2642,8 @@ def trials_for(row, counts):
     if repeats and is_known and not keeps:
         # (A client may make several connections with one load, as FTP does for its data.)
         trials.append(dict(trial, rounds=min(n, row["loads"])))
-    places, is_wanting = row["wanted"].get("full", 0), "full" in wanting(row)
-    if repeats and pool in record.trials and is_wanting and places <= MOST_AGAIN:
+    places = row["wanted"]["full"] if "full" in wanting(row) else None
+    if repeats and pool in record.trials and places and places <= MOST_AGAIN:
         rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // places))
         of_pool = dict(trial, change=pool, wanted=places, size=row["size"]["full"])
         trials.append(dict(of_pool, rounds=rounds, awaits=False))
@@ -8707,11 +8707,10 @@ def run_again(report, run):
     if ending["why"] or ending["raised"] or ending["status"]:
         return dict(result, why="it did not come to a good end the first time")
     if not changes:
-        keeps = "keep-one" in [change["id"] for change in report["advice"]]
         reason = (
             "the doctor cannot make this change from outside: make it, and run the doctor again"
         )
-        return dict(result, why=reason if keeps or report["advice"] else "nothing is to be changed")
+        return dict(result, why=reason if report["advice"] else "nothing is to be changed")
     print_line("running the program again, with the change (%s)" % ", ".join(changes))
     second = run(changes)
     for name in ("loads", "cpu_ms"):
@@ -8719,7 +8718,8 @@ def run_again(report, run):
     result["event loop"] = [run_report["verdicts"]["event loop"] for run_report in (report, second)]
     loads_before, loads_now = by_client(report), by_client(second)
     # The context of urllib3's pools is made for them, as by the program.
-    own_loads = max(0, loads_now.get(ITS_OWN, (0, 0))[0] - loads_before.get(ITS_OWN, (0, 0))[0])
+    before, now = [totals.get(ITS_OWN, (0, 0))[0] for totals in (loads_before, loads_now)]
+    own_loads = max(0, now - before)
     for name, tried in sorted(report.get("tried", {}).items()):
         client = client_named(TRIALS.get(name, name))
         is_of_pool = name in client.trials and name == client.larger_pool_change
