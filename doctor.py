@@ -2607,6 +2607,90 @@ def verdict_on_contexts(counts):
     return FEW if counts["loads"] else DOES_NOT_APPLY
 
 
+# ----------------------------------------- which trials a run asks for, and what each of them does
+
+
+#: How many connections at most are made again.
+MOST_AGAIN = 50
+#: If they ask at once: how often they ask at most, and how many do.
+MOST_ROUNDS, MOST_AT_ONCE = 4, 50
+
+
+def trials_for(row, counts):
+    """Return the trials that the row of a client asks for.
+
+    Each is a dictionary: "client" (as `try_changes` calls it), "change" (its name if it has one of
+    its own, or None), "wanted" (how many ask at once), "awaits", "rounds" (as many requests are
+    asked for one after the other), "trust", and of a larger pool "size", the one it has now.
+    """
+    client, trials = row["client"] or ITS_OWN, []
+    n = min(MOST_AGAIN, row["connections"] or row["loads"])  # none, over plain HTTP
+    repeats = row["loads"] - row["needed"] >= 2 and n >= 2
+    record = client_named(client)
+    keeps = row["kept"] or (record.loads_each and is_shared(row, counts))
+    is_known = record.trial or [module for module, _ in row["by"]] == ["ssl"]
+    trial = {
+        "client": client,
+        "change": None,
+        "trust": row["trusts"][0][0] if row["trusts"] else None,
+    }
+    trial["awaits"] = bool(record.awaiting_trial) and 2 * row["awaits"] > row["loads"]
+    trial["wanted"] = min(at_once(row), MOST_AT_ONCE)
+    closing, pool = record.closing_change, record.larger_pool_change
+    if closing in record.trials and row["closed"].get("program", 0) >= 2:
+        trials.append(dict(trial, change=closing, rounds=n, wanted=1, awaits=False))
+    if repeats and is_known and not keeps:
+        # (A client may make several connections with one load, as FTP does for its data.)
+        trials.append(dict(trial, rounds=min(n, row["loads"])))
+    places = row["wanted"]["full"] if "full" in wanting(row) else None
+    if repeats and pool in record.trials and places and places <= MOST_AGAIN:
+        rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // places))
+        of_pool = dict(trial, change=pool, wanted=places, size=row["size"]["full"])
+        trials.append(dict(of_pool, rounds=rounds, awaits=False))
+    return trials
+
+
+def trial_functions(trial):
+    """Return (module, function that loads again, function that does not), as `Client.trial`."""
+    client = client_named(trial["client"])
+    if trial["change"] is None:
+        return (client.awaiting_trial if trial["awaits"] else client.trial) or CONTEXTS
+    module, repeating, keeping = client.trials[trial["change"]]
+    if is_of_places(trial):
+        repeating = of_size(repeating, trial["size"])
+        keeping = of_size(keeping, trial["wanted"])
+    return module, repeating, keeping
+
+
+def is_of_places(trial):
+    """Return whether a trial is that of a larger pool."""
+    pool = client_named(trial["client"]).larger_pool_change
+    return trial["change"] is not None and trial["change"] == pool
+
+
+def of_size(prepare, places):
+    """Return a function of a trial that has a pool of so many places."""
+    return lambda url, trust: prepare(url, trust, places)
+
+
+def rounds_of(trial):
+    """Return how many rounds a trial has, in each of which so many ask at once as in the run."""
+    if is_of_places(trial) or trial["wanted"] == 1:
+        return trial["rounds"]
+    return max(1, min(MOST_ROUNDS, trial["rounds"] // trial["wanted"]))
+
+
+def came_to_something(trial, result):
+    """Return whether what a trial measured is to be told.
+
+    One that saves no load is, if several asked at once with a client that is kept.
+    """
+    if result is None:
+        return False
+    has_to_save = trial["wanted"] == 1 or trial["change"]
+    return not has_to_save or result["then"]["loads"] < result["now"]["loads"]
+
+
 # ----------------------------------------------------------------------------- the events of a run
 
 
@@ -8361,11 +8445,10 @@ def inside(stream=None, **options):
 # -------------------- what a change saves: the counted connections, made again with and without it
 
 
-#: How many connections at most are made again, and how long that may take.
-MOST_AGAIN = 50
+#: How long a trial may take.
 TRIED_WITHIN_S = 120
-#: If they ask at once: how long each answer takes, how often they ask at most, and how many do.
-AT_ONCE_S, MOST_ROUNDS, MOST_AT_ONCE = 0.2, 4, 50
+#: How long each answer takes if they ask at once.
+AT_ONCE_S = 0.2
 
 
 def in_threads(fetch, number):
@@ -8399,28 +8482,9 @@ def try_changes(examination, address):
     """
     tried, late = {}, any(row["by"] == "truststore" for row in examination.provides)
     for row in examination.counts["clients"]:
-        client = row["client"] or ITS_OWN
-        n = min(MOST_AGAIN, row["connections"] or row["loads"])  # none, over plain HTTP
-        repeats = row["loads"] - row["needed"] >= 2 and n >= 2
-        record = client_named(client)
-        shared = record.loads_each and is_shared(row, examination.counts)
-        keeps = row["kept"] or shared
-        is_known = record.trial or [module for module, _ in row["by"]] == ["ssl"]
-        trial = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
-        awaits = bool(record.awaiting_trial) and 2 * row["awaits"] > row["loads"]
-        trial.update(client=client, change=None, late=late, awaits=awaits)
-        trial.update(wanted=min(at_once(row), MOST_AT_ONCE))
-        closing, pool = record.closing_change, record.larger_pool_change
-        if closing in record.trials and row["closed"].get("program", 0) >= 2:
-            try_one(tried, dict(trial, change=closing, rounds=n, wanted=1, awaits=False))
-        if repeats and is_known and not keeps and client not in tried:
-            # (A client may make several connections with one load, as FTP does for its data.)
-            try_one(tried, dict(trial, rounds=min(n, row["loads"])))
-        places, is_wanting = row["wanted"].get("full", 0), "full" in wanting(row)
-        if repeats and pool in record.trials and is_wanting and places <= MOST_AGAIN:
-            trial = dict(trial, change=pool, wanted=places, size=row["size"]["full"])
-            rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // places))
-            try_one(tried, dict(trial, rounds=rounds, awaits=False))
+        for trial in trials_for(row, examination.counts):
+            if trial["change"] or trial["client"] not in tried:
+                try_one(tried, dict(trial, late=late, address=address))
     return tried
 
 
@@ -8448,10 +8512,7 @@ def try_change(path):
     with open(path) as file:
         trial = json.loads(file.read())
     result = measure_trial(trial)
-    if result is None:
-        return 1
-    has_to_save = trial["wanted"] == 1 or trial["change"]
-    if has_to_save and result["then"]["loads"] >= result["now"]["loads"]:
+    if not came_to_something(trial, result):
         return 1
     with open(path, "w") as file:
         file.write(json.dumps(result))
@@ -8462,12 +8523,9 @@ def measure_trial(trial):
     """Return what came of a trial, as in `try_changes`; None if it could not be made."""
     events = []
     probes = Probes(events.append).install()
-    number, rounds, kinds = trial["wanted"], trial["rounds"], ("last", "kept")
+    number, rounds = trial["wanted"], rounds_of(trial)
+    kinds = ("kept", "kept") if is_of_places(trial) else ("last", "kept")
     module, repeating, keeping = trial_functions(trial)
-    if is_of_places(trial):
-        kinds = ("kept", "kept")
-    elif number > 1:
-        rounds = max(1, min(MOST_ROUNDS, rounds // number))
     trust = bundle(trial["trust"], trial["address"]["folder"])
     if trust is None or not try_import(module):
         return None
@@ -8499,29 +8557,6 @@ def measure_trial(trial):
     result["now"], result["then"] = [measure(prepare, kind, rounds) for prepare, kind in functions]
     probes.remove()
     return None if None in first + [result["now"], result["then"]] else result
-
-
-def trial_functions(trial):
-    """Return (module, function that loads again, function that does not), as `Client.trial`."""
-    client = client_named(trial["client"])
-    if trial["change"] is None:
-        return (client.awaiting_trial if trial["awaits"] else client.trial) or CONTEXTS
-    module, repeating, keeping = client.trials[trial["change"]]
-    if is_of_places(trial):
-        repeating = of_size(repeating, trial["size"])
-        keeping = of_size(keeping, trial["wanted"])
-    return module, repeating, keeping
-
-
-def is_of_places(trial):
-    """Return whether a trial is that of a larger pool."""
-    pool = client_named(trial["client"]).larger_pool_change
-    return trial["change"] is not None and trial["change"] == pool
-
-
-def of_size(prepare, places):
-    """Return a function of a trial that has a pool of so many places."""
-    return lambda url, trust: prepare(url, trust, places)
 
 
 def fetcher(trial, prepare, url, trust):
@@ -8672,11 +8707,10 @@ def run_again(report, run):
     if ending["why"] or ending["raised"] or ending["status"]:
         return dict(result, why="it did not come to a good end the first time")
     if not changes:
-        keeps = "keep-one" in [change["id"] for change in report["advice"]]
         reason = (
             "the doctor cannot make this change from outside: make it, and run the doctor again"
         )
-        return dict(result, why=reason if keeps or report["advice"] else "nothing is to be changed")
+        return dict(result, why=reason if report["advice"] else "nothing is to be changed")
     print_line("running the program again, with the change (%s)" % ", ".join(changes))
     second = run(changes)
     for name in ("loads", "cpu_ms"):
@@ -8684,7 +8718,8 @@ def run_again(report, run):
     result["event loop"] = [run_report["verdicts"]["event loop"] for run_report in (report, second)]
     loads_before, loads_now = by_client(report), by_client(second)
     # The context of urllib3's pools is made for them, as by the program.
-    own_loads = max(0, loads_now.get(ITS_OWN, (0, 0))[0] - loads_before.get(ITS_OWN, (0, 0))[0])
+    before, now = [totals.get(ITS_OWN, (0, 0))[0] for totals in (loads_before, loads_now)]
+    own_loads = max(0, now - before)
     for name, tried in sorted(report.get("tried", {}).items()):
         client = client_named(TRIALS.get(name, name))
         is_of_pool = name in client.trials and name == client.larger_pool_change

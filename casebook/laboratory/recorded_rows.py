@@ -35,32 +35,17 @@ class Kind:
     other_stacks: tuple[str, ...] = ()
 
 
-def rows(kind: Kind) -> pd.DataFrame:
-    """Read what all machines of data/machines/ recorded of a kind.
-
-    Returns the rows of `rows_of_machine` and a column `machine`: the name of the file, empty for
-    the reference machine. The reference machine comes first, then the others by their names.
-    """
-    in_order = sorted(machine_files.files(), key=lambda path: path != reference.file())
-    frames = [frame for path in in_order if len(frame := _rows_of_file(path, kind))]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-
-
 def of_reference(kind: Kind) -> pd.DataFrame:
     """Read what the reference machine recorded of a kind, as `rows_of_machine` has it."""
-    frame = _rows_of_file(reference.file(), kind)
-    return frame.drop(columns="machine") if len(frame) else frame.copy()
-
-
-def _rows_of_file(path: Path, kind: Kind) -> pd.DataFrame:
-    return _rows_cached(path, path.stat().st_mtime_ns, kind) if path.exists() else pd.DataFrame()
+    path = reference.file()
+    if not path.exists():
+        return pd.DataFrame()
+    return _rows_cached(path, path.stat().st_mtime_ns, kind).copy()
 
 
 @lru_cache
 def _rows_cached(path: Path, _changed: int, kind: Kind) -> pd.DataFrame:
-    machine = machine_files.read_kept(path)
-    name = "" if machine.name == reference.NAME else machine.name
-    return rows_of_machine(machine, kind).assign(machine=name)
+    return rows_of_machine(machine_files.read_kept(path), kind)
 
 
 def rows_of_machine(machine: machine_files.Machine, kind: Kind) -> pd.DataFrame:

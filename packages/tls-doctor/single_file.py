@@ -14,7 +14,7 @@ SOURCE = Path(__file__).resolve().parent / "src" / "tls_doctor"
 #: From what stands alone to what uses it. The text at the top is that of `__init__.py`.
 MODULES = (
     "basis wording processes own_server left_behind importing client_sessions trials changes "
-    "clients blocking loads decorators verdicts events tally state callers heartbeat "
+    "clients blocking loads decorators verdicts trial_choice events tally state callers heartbeat "
     "import_hook probed probes which_http own_calls advice judging report looks attaching "
     "examination trying rerun running schema command_line"
 ).split()

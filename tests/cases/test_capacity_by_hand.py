@@ -172,6 +172,14 @@ def test_how_many_schedulers_it_takes_is_asked_in_each_round():
     assert enough.decide(pd.DataFrame(rows)).outcome == "otherwise"
 
 
+def test_tasks_are_handed_out_at_a_rate():
+    for rate in (1e-9, 1e9):
+        capacity.schedulers_asked(COSTS, rate, ["1", "100"], above=1)
+    for rate in (0, 1e9 + 1):
+        with pytest.raises(UsageError, match=r"^tasks_per_second is "):
+            capacity.schedulers_asked(COSTS, rate, ["1", "100"], above=1)
+
+
 def test_a_job_at_scale_if_nothing_else_is_said():
     """A day, 16 cores, a hundred pages to a batch and one to a connection, and no price."""
     _, cured = capacity.at_scale(COSTS, [1e9]).to_dict("records")

@@ -1,7 +1,10 @@
 """What a loop's beats and threads' handshakes come to, with answers that are written down here."""
 
+from pathlib import Path
+
 import pytest
 
+from casebook.cases.fetching import server
 from casebook.cases.handshakes import shared_contexts
 from casebook.cases.loop import client_tasks
 from casebook.errors import RunFailed
@@ -28,6 +31,11 @@ def test_the_longest_stall_ends_after_the_tasks_began_and_beats_count_until_all_
     assert (row["loads"], row["on_loop"], row["at_import"]) == (2, 1, 1)
     began = client_tasks._figures(ASKED, ANSWER | {"beats_s": [-0.5, 0.25, 0.375]})
     assert began["stall_ms"] == 750  # one that began before, and lasted into the work
+
+
+def test_a_count_is_made_again_where_the_server_or_what_is_trusted_has_changed():
+    depends_on = client_tasks._CLIENTS.depends_on
+    assert {Path(client_tasks.__file__), *server.DEPENDENCIES} <= {*depends_on}
 
 
 def test_moments_are_loads_and_beats():

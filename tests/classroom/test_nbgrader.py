@@ -7,6 +7,9 @@ import csv
 import json
 import os
 import shutil
+import sys
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from graded import right
@@ -55,6 +58,63 @@ def test_a_notebook_speaks_of_itself_and_of_no_folder():
         text = scene["source"] + answer["source"].removeprefix("%%writefile answer.py")
         for other in (".venv", "answer.py", "README", "folder of the book"):
             assert other not in text, (lab, other)
+
+
+@pytest.fixture
+def only_the_answer(tmp_path, monkeypatch):
+    """The preprocessor of a course's configuration, without nbgrader."""
+    modules = {
+        "nbgrader.converters": {
+            "Autograde": lambda: SimpleNamespace(sanitize_preprocessors=["nbgrader's"])
+        },
+        "nbgrader.preprocessors": {"NbGraderPreprocessor": object},
+    }
+    for name, members in modules.items():
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**members))
+    for name in ("PYTHONPATH", "PATH", "PYTHONSAFEPATH"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    checked = []
+    monkeypatch.setattr(cell, "check", checked.append)
+    settings = MagicMock()
+    exec(course.configuration(tmp_path), {"get_config": lambda: settings})
+    kind, *others = settings.Autograde.sanitize_preprocessors
+    assert others == ["nbgrader's"]  # after ours
+    return kind(), checked
+
+
+def a_cell(kind, name, source):
+    metadata = {"nbgrader": {"grade_id": name}} if name else {}
+    return SimpleNamespace(cell_type=kind, metadata=metadata, source=source)
+
+
+def test_of_a_submission_only_the_answer_runs_beside_the_graded_cell(only_the_answer):
+    """Her text stays; code of hers goes, also under a name of ours, but for the last of that."""
+    preprocessor, checked = only_the_answer
+    text, of_another = a_cell("markdown", "", "my notes"), a_cell("code", "", "import evil")
+    first, answer = (
+        a_cell("code", "answer", "import evil"),
+        a_cell("code", "answer", "A = 1\nB = 2"),
+    )
+    points = a_cell("code", "points", "grade()")
+    notebook = SimpleNamespace(cells=[text, first, of_another, answer, points], metadata="hers")
+    resources = {"nbgrader": {"assignment": LAB}}
+    handed_on, same = preprocessor.preprocess(notebook, resources)
+    assert (handed_on, same) == (notebook, resources) and checked == [LAB]
+    assert notebook.cells == [text, answer, points]
+    assert notebook.metadata == {"kernelspec": course._KERNEL}
+    assert answer.source == "%%writefile answer.py\nA = 1\nB = 2"
+    for source in ("%%writefile answer.py\nB = 2", "\n  %%writefile answer.py\nB = 2"):
+        answer.source = source
+        preprocessor.preprocess(notebook, resources)
+        assert answer.source == "%%writefile answer.py\nB = 2"
+
+
+def test_a_notebook_of_the_teachers_own_stays_as_it_is(only_the_answer):
+    preprocessor, checked = only_the_answer
+    notebook = SimpleNamespace(cells=[a_cell("code", "", "import anything")], metadata="hers")
+    preprocessor.preprocess(notebook, {"nbgrader": {"assignment": "another"}})
+    assert len(notebook.cells) == 1 and notebook.metadata == "hers" and checked == []
 
 
 @pytest.mark.nightly

@@ -3,7 +3,7 @@
 import pytest
 
 from casebook.classroom import grade_report
-from casebook.classroom.grade_report import Item, Report
+from casebook.classroom.grade_report import ANOTHER, Item, Report, Task
 
 
 def graded() -> Report:
@@ -13,6 +13,12 @@ def graded() -> Report:
     own.add("a part", 2, 5, "two of five", "look here")
     own.leave("cannot", 6, "Python 2.7")
     return own
+
+
+def test_a_task_has_the_number_that_was_drawn_in_its_title():
+    task = Task("all {n} books are there", 3)
+    assert task.of(7) == Task("all 7 books are there", 3)
+    assert task.of(ANOTHER) == Task("all another number of books are there", 3)
 
 
 def test_points_are_those_of_what_is_right():

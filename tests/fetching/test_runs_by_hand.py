@@ -1,5 +1,6 @@
 """What follows from rows and profiles that are written down here: no stack runs."""
 
+import contextlib
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from casebook.cases.fetching import (
     profiles,
     runs,
     trust,
+    verdicts_under_load,
 )
 from casebook.cases.fetching.observations import Observation
 from casebook.errors import UsageError
@@ -240,3 +242,63 @@ def test_a_reader_who_asks_for_a_size_gets_that_size_alone():
     asked = runs._Plan.from_parameters(mode, n=3, delay_s=0, repeats=1)
     assert (asked.sizes, [*asked.further_sizes]) == ([3], [])
     assert (asked.delay_s, asked.repeats) == (0, range(1, 2))
+
+
+# ---------------------------------------------------------------- verdicts under load
+
+
+def test_each_stack_runs_as_often_as_it_is_told_beside_busy_cores_and_without(monkeypatch):
+    """In turns; and more often at the quick delay, where a busy core may hide a verdict."""
+    asked, busy = [], []
+
+    @contextlib.contextmanager
+    def nobody(*values):
+        busy.extend(values)
+        yield "lab"
+
+    def measure_runs(stacks, lab, *, n, delay_s, repeats, client):
+        asked.append((busy[-1], *repeats, delay_s))
+        assert ([*stacks], lab, n, client) == (
+            ["stage-2-py37", "stage-1-py37"],
+            "lab",
+            10,
+            "grequests",
+        )
+        return [*stacks]
+
+    monkeypatch.setattr(verdicts_under_load, "busy_cores", nobody)
+    monkeypatch.setattr(verdicts_under_load.server, "start", nobody)
+    monkeypatch.setattr(verdicts_under_load, "measure_runs", measure_runs)
+    frame_of = lambda stacks: pd.DataFrame({"stack": stacks})  # noqa: E731
+    monkeypatch.setattr(verdicts_under_load.run_record, "frame", frame_of)
+    frame = verdicts_under_load.measure(runs_per_cell=2, tried=4)
+    turns = [(1, 0.05), (1, 0.1), (1, 0.2), (2, 0.2), (2, 0.1), (2, 0.05)]
+    assert asked == [
+        *((False, *turn) for turn in turns), *((True, *turn) for turn in turns),
+        (True, 3, 0.1), (True, 4, 0.1),
+    ]  # fmt: skip
+    assert frame["known"].tolist() == ["serial", "concurrent"] * 14
+    assert frame["busy"].tolist() == [False] * 12 + [True] * 16
+
+
+def test_every_core_is_kept_busy_and_left_alone_afterwards(monkeypatch):
+    monkeypatch.setattr(verdicts_under_load.os, "cpu_count", lambda: 3)
+    made = []
+
+    class Hog:
+        def __init__(self, command):
+            self.command, self.killed = command, False
+            made.append(self)
+
+        def kill(self):
+            self.killed = True
+
+        __enter__ = lambda self: self  # noqa: E731
+        __exit__ = lambda self, *_: None  # noqa: E731
+
+    monkeypatch.setattr(verdicts_under_load.subprocess, "Popen", Hog)
+    with verdicts_under_load.busy_cores(False):
+        assert made == []
+    with verdicts_under_load.busy_cores(True):
+        assert [hog.killed for hog in made] == [False] * 3
+    assert [hog.killed for hog in made] == [True] * 3

@@ -543,6 +543,11 @@ def test_only_findings_of_several_machines_are_counted():
     assert side_by_side.how_many(side_by_side.findings(both)) == (
         "Of 2 findings that several machines have, 1 came out differently."
     )
+    # Two of three are several.
+    three = [*both, machine(b=HOLDS, c=OTHERWISE)]
+    assert side_by_side.how_many(side_by_side.findings(three)) == (
+        "Of 3 findings that several machines have, 2 came out differently."
+    )
 
 
 def test_where_nothing_can_be_told_there_is_no_verdict():

@@ -132,6 +132,8 @@ def test_a_decision_in_words():
     assert str(few) == "2 (no interval, 3 rounds): undecided"
     nothing = Decision(math.nan, math.nan, math.nan, 0, Window(high=0.4), NOT_HERE)
     assert f"{nothing:.2f}" == "…"
+    outcomes = [decisions.outcome_in_words(outcome) for outcome in (NOT_HERE, HOLDS)]
+    assert outcomes == ["not here", "holds"]
 
 
 # ------------------------------------------------------------------------- intervals, correlation

@@ -1,6 +1,7 @@
 """Machine files with numbers that are written down: saved and read, summed up, chosen among."""
 
 import json
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from casebook import places
-from casebook.laboratory import machine_files, reference
+from casebook.laboratory import machine_files, recorded_rows, reference
 from casebook.laboratory.machine_files import Machine
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="/\\"), max_size=12)
@@ -236,3 +237,27 @@ def test_a_question_with_an_unknown_part_is_only_the_same_question(asked, values
 def test_the_nearest_number_is_nearest_in_its_ratio(there, wanted, nearest):
     """From 10 to 3 it is 3.3 times, and to 30 three times."""
     assert min(there, key=lambda each: reference._distance(each, wanted)) == nearest
+
+
+def test_rows_of_the_reference_machine_are_those_of_its_file_as_it_is_now(tmp_path, monkeypatch):
+    """An answer of a stack that is not ours, or with text in the place of a number, has none."""
+    monkeypatch.setattr(machine_files, "folder", lambda: tmp_path)
+    kind = recorded_rows.Kind("numbers", lambda answer: answer["rows"], ("wall_s",))
+    assert recorded_rows.of_reference(kind).empty
+    for changed, wall_s in enumerate((0.5, 0.25), 1):
+        rows = [
+            {"stack": stack, "wall_s": value}
+            for stack, value in (
+                ("stage-1-py37", wall_s), ("a-strangers", 1), ("stage-2-py27", "text"),
+            )
+        ]  # fmt: skip
+        answers = [{"asked": ["fetch"], "rows": rows}]
+        saved = Machine(reference.NAME, {"processor": "A chip"}, answers, {})
+        machine_files.save(saved, reference.file())
+        os.utime(reference.file(), ns=(changed, changed))
+        frame = recorded_rows.of_reference(kind)
+        assert frame.to_dict("records") == [
+            {"stack": "stage-1-py37", "wall_s": wall_s, "source": "reference", "instead": ""}
+        ]
+        frame["wall_s"] = 0  # which is the reader's own
+        assert recorded_rows.of_reference(kind)["wall_s"].tolist() == [wall_s]

@@ -457,7 +457,9 @@ def test_exactly_the_same_question_is_answered_by_the_machine_that_has_it(
 
 
 def test_rounds_of_two_recorded_machines_are_not_divided():
-    rows = recorded_rows.rows(RUNS).query("stack == 'stage-1-py37' and n == 10 and delay_s == 0.1")
+    rows = recorded_rows.of_reference(RUNS).query(
+        "stack == 'stage-1-py37' and n == 10 and delay_s == 0.1"
+    )
     rows = rows.query("scheme == 'https' and client == 'grequests'").drop_duplicates("repeat")
     here = rows.assign(instead="", stack="a")
     there = rows.assign(instead="on AMD EPYC, 2 cores; n = 10 instead of 7", stack="b")

@@ -225,6 +225,8 @@ def test_what_a_file_has_no_answer_to_waits_for_no_measurement(runs, probe, monk
     try:
         with pytest.raises(NotInFile):
             measurements.stored_or_new(key_of([probe], 1), pytest.fail)
+        with pytest.raises(NotInFile, match=r"^its machine file has no answer to this$"):
+            measurements.new(pytest.fail)
     finally:
         measurements._answers = None
 

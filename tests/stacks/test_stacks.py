@@ -239,6 +239,49 @@ def test_a_package_without_its_exact_version_is_refused_before_anything_is_resol
         locks.lock_of("new", {"stack": [row], "packages": {"new": ["orjson", "six", "idna==3"]}})
 
 
+@pytest.mark.parametrize(
+    ("lock", "requirements", "limits", "text"),
+    [
+        ("of-its-own", ["a==1"], ["six==3"], "resolved\n"),  # in place of its Python's
+        ("of-37", ["a==1"], ["six==2"], "resolved\n"),
+        # What uv refuses is added; and what only Python 2.7 needs, with cryptography.
+        ("of-27", ["pyopenssl==1", "enum34==1", "ipaddress==1"],
+         ["six==1", "enum34==1", "ipaddress==1"], "resolved\nold==1\n"),
+        ("of-today", ["a==1"], ["greenlet==3"], "resolved\n"),
+        ("without-limits", ["a==1"], [], "resolved\n"),
+    ],
+)  # fmt: skip
+def test_a_lock_is_resolved_within_what_the_table_says_of_it_or_of_its_python(
+    lock, requirements, limits, text, monkeypatch
+):
+    pythons = {
+        "of-its-own": "3.7", "of-37": "3.7", "of-27": "2.7", "of-today": "today",
+        "without-limits": "today",
+    }  # fmt: skip
+    table = {
+        "stack": [{"lock": name, "python": python} for name, python in pythons.items()],
+        "packages": {name: ["a==1"] for name in pythons} | {"of-27": ["pyopenssl==1", "old==1"]},
+        "constraints": {
+            "2.7": ["six==1", "enum34==1", "ipaddress==1"], "3.7": ["six==2"],
+            "of-its-own": ["six==3"],
+        },
+        "overrides": {"of-today": ["greenlet==3"]}, "refused_by_uv": {"old==1": "sha256:0e"},
+    }  # fmt: skip
+    asked = []
+
+    def resolve(*given, **named):
+        asked.append((*given, named))
+        return "resolved\n"
+
+    monkeypatch.setattr(locks, "_resolve", resolve)
+    assert locks.lock_of(lock, table) == text
+    options = (
+        ("--universal", "--python-version", "3.11", "--overrides") if pythons[lock] == "today"
+        else ("--python-version", "3.7", "--constraints")
+    )  # fmt: skip
+    assert asked == [(requirements, *options, {"limits": limits})]
+
+
 def test_stacks_of_one_python_differ_in_what_they_are_about_only():
     old, new = (stacks.get(f"requests-{version}-py37").packages for version in ("2.23", "2.24"))
     assert {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)} == {

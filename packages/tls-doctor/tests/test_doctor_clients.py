@@ -4,7 +4,18 @@ import sys
 import types
 
 import pytest
-from tls_doctor import advice, clients, examination, judging, loads, probes, rerun, trying, verdicts
+from tls_doctor import (
+    advice,
+    clients,
+    examination,
+    judging,
+    loads,
+    probes,
+    rerun,
+    trial_choice,
+    trying,
+    verdicts,
+)
 from tls_doctor.examination import Examination
 from tls_doctor.tally import count_events
 
@@ -247,10 +258,10 @@ def test_its_frames_are_its_own_and_its_sessions_can_be_asked(made_up, monkeypat
 
 def test_it_is_tried_and_changed_by_its_functions(made_up):
     spec = {"client": "fetchling", "change": None, "awaits": False}
-    assert trying.trial_functions(spec) == ("fetchling", load_again, load_once)
+    assert trial_choice.trial_functions(spec) == ("fetchling", load_again, load_once)
     spec["change"] = HEADER
-    assert trying.trial_functions(spec) == ("fetchling", change, load_once)
-    module, before, after = trying.trial_functions(dict(spec, change=POOL, size=1, wanted=7))
+    assert trial_choice.trial_functions(spec) == ("fetchling", change, load_once)
+    module, before, after = trial_choice.trial_functions(dict(spec, change=POOL, size=1, wanted=7))
     assert (module, before("url", "ca"), after("url", "ca")) == (
         "fetchling", ("url", "ca", 1), ("url", "ca", 7),
     )  # fmt: skip
@@ -318,16 +329,32 @@ def test_what_was_tried_with_another_client_is_not_promised(made_up):
 @pytest.mark.parametrize(
     ("name", "values", "words"),
     [
-        ("requests", {}, "a record of requests"),
-        ("fast", {"packages": "fast httpcore"}, "package httpcore is of httpx"),
-        ("fast", {"own_tls": "fast_tls pycurl"}, "module pycurl is of pycurl"),
-        ("fast", {"trials": {"larger-pool": ("fast", load_again, load_once)}}, "is of requests"),
-        ("fast", {"changes": {"connection-close": {"fast": change}}}, "made otherwise already"),
+        ("requests", {}, "there is a record of requests already"),
+        (
+            "fast",
+            {"packages": "fast httpcore"},
+            "the package httpcore is of httpx already, and cannot be of fast, too",
+        ),
+        (
+            "fast",
+            {"own_tls": "fast_tls pycurl"},
+            "the module pycurl is of pycurl already, and cannot be of fast, too",
+        ),
+        (
+            "fast",
+            {"trials": {"larger-pool": ("fast", load_again, load_once)}},
+            "the trial larger-pool is of requests already, and cannot be of fast, too",
+        ),
+        (
+            "fast",
+            {"changes": {"connection-close": {"fast": change}}},
+            "the change connection-close is made otherwise already: name another",
+        ),
     ],
 )
 def test_what_is_anothers_cannot_be_registered(made_up, name, values, words):
     before = [*clients.CLIENTS], [{**table} for table in TABLES]
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=f"^{words}$"):
         clients.register(clients.Client(name, **values))
     assert before == ([*clients.CLIENTS], [{**table} for table in TABLES])
 

@@ -206,6 +206,9 @@ def test_a_password_is_in_no_error(monkeypatch):
 
 # ------------------------------------------------------------------------------------ the changes
 
+#: What a request of tornado says of TLS.
+ALIKE = dict.fromkeys(("ssl_options", "validate_cert", "ca_certs", "client_cert", "client_key"))
+
 
 @pytest.mark.parametrize(
     ("is_own", "block", "places"),
@@ -223,6 +226,69 @@ def test_pools_get_more_places_where_the_program_has_not_limited_them(is_own, bl
     adapter = (Own if is_own else HTTPAdapter)()
     adapter.init_poolmanager(10, 4, block=block, strict=True)
     assert (adapter.places, adapter.options) == (places, {"block": block, "strict": True})
+
+
+def test_requests_of_tornado_share_a_context_only_if_they_trust_alike():
+    made = []
+
+    class _HTTPConnection:
+        def __init__(self, **settings):
+            self.request = types.SimpleNamespace(**dict(ALIKE, **settings))
+
+        def _get_ssl_options(self, scheme):
+            made.append(scheme)
+            return len(made)
+
+    changes.one_context_of_tornado(types.SimpleNamespace(_HTTPConnection=_HTTPConnection))
+    options = lambda scheme="https", **own: _HTTPConnection(**own)._get_ssl_options(scheme)  # noqa: E731
+    assert [options(), options()] == [1, 1]
+    for number, name in enumerate(("validate_cert", "ca_certs", "client_cert", "client_key"), 2):
+        assert options(**{name: "another"}) == options(**{name: "another"}) == number
+    assert [options("http"), options("http"), options(ssl_options="its own")] == [6, 7, 8]
+    assert options() == 1
+
+
+def test_a_context_is_made_once_for_the_same_arguments(monkeypatch):
+    made = []
+    once = changes.one_of_each(lambda *args, **kwargs: made.append((args, kwargs)) or len(made))
+    assert [once(1, a=2, b=3), once(1, b=3, a=2), once(2, a=2, b=3), once(1, a=2)] == [1, 1, 2, 3]
+    assert [once([]), once([])] == [4, 5]  # what cannot be compared
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # no child takes its parent's
+    assert [once(1, a=2), once(1, a=2)] == [6, 6]
+
+
+def test_clients_of_botocore_share_what_they_keep_if_their_settings_are_alike(monkeypatch):
+    class URLLib3Session:
+        def __init__(self, *settings, **options):
+            self._manager = object()
+
+        def close(self):
+            pytest.fail("another client may go on with it")
+
+    changes.one_client_of_botocore(types.SimpleNamespace(URLLib3Session=URLLib3Session))
+    first, second = URLLib3Session("a", b=[1]), URLLib3Session("a", b=[1])
+    first.close()
+    assert first._manager is second._manager
+    others = URLLib3Session("c", b=[1]), URLLib3Session("a", b=[2]), URLLib3Session("a")
+    assert len({id(client._manager) for client in (first, *others)}) == 4
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert URLLib3Session("a", b=[1])._manager is not first._manager
+
+
+def test_only_the_header_that_closes_is_left_out():
+    sent = []
+
+    class HTTPConnection:
+        def putheader(self, header, *values):
+            sent.append((header, *values))
+
+    changes.no_closing(types.SimpleNamespace(HTTPConnection=HTTPConnection))
+    for header in (
+        ("Connection", "close"), (b"connection", b"Close"), ("Connection", "keep-alive"),
+        ("Accept", "close"), ("Accept", "a", "b"),
+    ):  # fmt: skip
+        HTTPConnection().putheader(*header)
+    assert sent == [("Connection", "keep-alive"), ("Accept", "close"), ("Accept", "a", "b")]
 
 
 def test_what_a_client_loaded_is_added_up_over_all_that_called_it():

@@ -136,11 +136,10 @@ def run_again(report, run):
     if ending["why"] or ending["raised"] or ending["status"]:
         return dict(result, why="it did not come to a good end the first time")
     if not changes:
-        keeps = "keep-one" in [change["id"] for change in report["advice"]]
         reason = (
             "the doctor cannot make this change from outside: make it, and run the doctor again"
         )
-        return dict(result, why=reason if keeps or report["advice"] else "nothing is to be changed")
+        return dict(result, why=reason if report["advice"] else "nothing is to be changed")
     print_line("running the program again, with the change (%s)" % ", ".join(changes))
     second = run(changes)
     for name in ("loads", "cpu_ms"):
@@ -148,7 +147,8 @@ def run_again(report, run):
     result["event loop"] = [run_report["verdicts"]["event loop"] for run_report in (report, second)]
     loads_before, loads_now = by_client(report), by_client(second)
     # The context of urllib3's pools is made for them, as by the program.
-    own_loads = max(0, loads_now.get(ITS_OWN, (0, 0))[0] - loads_before.get(ITS_OWN, (0, 0))[0])
+    before, now = [totals.get(ITS_OWN, (0, 0))[0] for totals in (loads_before, loads_now)]
+    own_loads = max(0, now - before)
     for name, tried in sorted(report.get("tried", {}).items()):
         client = client_named(TRIALS.get(name, name))
         is_of_pool = name in client.trials and name == client.larger_pool_change

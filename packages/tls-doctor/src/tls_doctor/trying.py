@@ -9,20 +9,18 @@ from __future__ import division, print_function
 import json
 import os
 
-from .basis import CERTIFICATE, HOST, ITS_OWN, clock
-from .clients import client_named
+from .basis import CERTIFICATE, HOST, clock
 from .left_behind import loaded, try_import
 from .probes import Probes
 from .processes import spawn_self
 from .state import process_ms
+from .trial_choice import came_to_something, is_of_places, rounds_of, trial_functions, trials_for
 from .trials import CONTEXTS
-from .verdicts import at_once, is_shared, wanting
 
-#: How many connections at most are made again, and how long that may take.
-MOST_AGAIN = 50
+#: How long a trial may take.
 TRIED_WITHIN_S = 120
-#: If they ask at once: how long each answer takes, how often they ask at most, and how many do.
-AT_ONCE_S, MOST_ROUNDS, MOST_AT_ONCE = 0.2, 4, 50
+#: How long each answer takes if they ask at once.
+AT_ONCE_S = 0.2
 
 
 def in_threads(fetch, number):
@@ -56,28 +54,9 @@ def try_changes(examination, address):
     """
     tried, late = {}, any(row["by"] == "truststore" for row in examination.provides)
     for row in examination.counts["clients"]:
-        client = row["client"] or ITS_OWN
-        n = min(MOST_AGAIN, row["connections"] or row["loads"])  # none, over plain HTTP
-        repeats = row["loads"] - row["needed"] >= 2 and n >= 2
-        record = client_named(client)
-        shared = record.loads_each and is_shared(row, examination.counts)
-        keeps = row["kept"] or shared
-        is_known = record.trial or [module for module, _ in row["by"]] == ["ssl"]
-        trial = {"trust": row["trusts"][0][0] if row["trusts"] else None, "address": address}
-        awaits = bool(record.awaiting_trial) and 2 * row["awaits"] > row["loads"]
-        trial.update(client=client, change=None, late=late, awaits=awaits)
-        trial.update(wanted=min(at_once(row), MOST_AT_ONCE))
-        closing, pool = record.closing_change, record.larger_pool_change
-        if closing in record.trials and row["closed"].get("program", 0) >= 2:
-            try_one(tried, dict(trial, change=closing, rounds=n, wanted=1, awaits=False))
-        if repeats and is_known and not keeps and client not in tried:
-            # (A client may make several connections with one load, as FTP does for its data.)
-            try_one(tried, dict(trial, rounds=min(n, row["loads"])))
-        places, is_wanting = row["wanted"].get("full", 0), "full" in wanting(row)
-        if repeats and pool in record.trials and is_wanting and places <= MOST_AGAIN:
-            trial = dict(trial, change=pool, wanted=places, size=row["size"]["full"])
-            rounds = max(2, min(MOST_ROUNDS, MOST_AGAIN // places))
-            try_one(tried, dict(trial, rounds=rounds, awaits=False))
+        for trial in trials_for(row, examination.counts):
+            if trial["change"] or trial["client"] not in tried:
+                try_one(tried, dict(trial, late=late, address=address))
     return tried
 
 
@@ -105,10 +84,7 @@ def try_change(path):
     with open(path) as file:
         trial = json.loads(file.read())
     result = measure_trial(trial)
-    if result is None:
-        return 1
-    has_to_save = trial["wanted"] == 1 or trial["change"]
-    if has_to_save and result["then"]["loads"] >= result["now"]["loads"]:
+    if not came_to_something(trial, result):
         return 1
     with open(path, "w") as file:
         file.write(json.dumps(result))
@@ -119,12 +95,9 @@ def measure_trial(trial):
     """Return what came of a trial, as in `try_changes`; None if it could not be made."""
     events = []
     probes = Probes(events.append).install()
-    number, rounds, kinds = trial["wanted"], trial["rounds"], ("last", "kept")
+    number, rounds = trial["wanted"], rounds_of(trial)
+    kinds = ("kept", "kept") if is_of_places(trial) else ("last", "kept")
     module, repeating, keeping = trial_functions(trial)
-    if is_of_places(trial):
-        kinds = ("kept", "kept")
-    elif number > 1:
-        rounds = max(1, min(MOST_ROUNDS, rounds // number))
     trust = bundle(trial["trust"], trial["address"]["folder"])
     if trust is None or not try_import(module):
         return None
@@ -156,29 +129,6 @@ def measure_trial(trial):
     result["now"], result["then"] = [measure(prepare, kind, rounds) for prepare, kind in functions]
     probes.remove()
     return None if None in first + [result["now"], result["then"]] else result
-
-
-def trial_functions(trial):
-    """Return (module, function that loads again, function that does not), as `Client.trial`."""
-    client = client_named(trial["client"])
-    if trial["change"] is None:
-        return (client.awaiting_trial if trial["awaits"] else client.trial) or CONTEXTS
-    module, repeating, keeping = client.trials[trial["change"]]
-    if is_of_places(trial):
-        repeating = of_size(repeating, trial["size"])
-        keeping = of_size(keeping, trial["wanted"])
-    return module, repeating, keeping
-
-
-def is_of_places(trial):
-    """Return whether a trial is that of a larger pool."""
-    pool = client_named(trial["client"]).larger_pool_change
-    return trial["change"] is not None and trial["change"] == pool
-
-
-def of_size(prepare, places):
-    """Return a function of a trial that has a pool of so many places."""
-    return lambda url, trust: prepare(url, trust, places)
 
 
 def fetcher(trial, prepare, url, trust):
