@@ -93,6 +93,7 @@ import re
 import signal
 import textwrap
 import time
+import types
 import warnings
 import weakref
 
@@ -1247,8 +1248,11 @@ def each_http_client(url, _trust):
 
 
 def each_urlopen(url, _trust):
-    """Return a function that fetches with urlopen."""
-    return lambda: loaded("urllib2" if PY2 else "urllib.request").urlopen(url).read()
+    """Return a function that fetches with an opener of its own.
+
+    The one that urlopen has made for itself keeps its context, from Python 3.12 on.
+    """
+    return lambda: loaded("urllib2" if PY2 else "urllib.request").build_opener().open(url).read()
 
 
 def kept_urlopen(url, _trust):
@@ -1872,7 +1876,7 @@ register(Client("http.client", packages="http httplib",
 ))  # fmt: skip
 register(Client("urlopen", packages="urllib urllib2",
     keep=(URLOPEN + ".urlopen(url, context=context)",
-        "Without a context each call makes its own: make one, by "
+        "Without a context each call makes its own, from Python 3.12 on each opener: make one, by "
         "context = ssl.create_default_context(), and give it to all."),
     for_each_request=ONE_FOR_HTTP_CLIENT,
     trial=(URLOPEN, each_urlopen, kept_urlopen), applied={"ssl": one_context_of_ssl},
@@ -3450,6 +3454,21 @@ def named(wrapper, function):
     return wrapper
 
 
+def in_globals_of(wrapper, function):
+    """Return the wrapper as a function of the module that the other one is of.
+
+    It has to find its own names in its closure. Code that asks whose the functions are that it
+    depends on, as requests-shared-context does, finds what it finds without the doctor.
+    """
+    function = getattr(function, "__func__", function)  # a method, in Python 2
+    if not isinstance(function, types.FunctionType):
+        return named(wrapper, function)
+    moved = types.FunctionType(
+        wrapper.__code__, function.__globals__, wrapper.__name__, None, wrapper.__closure__
+    )
+    return named(moved, function)
+
+
 def protocol_of(connection):
     """Return {"alpn", "host"} of a connection, as far as it tells."""
     try:
@@ -5019,15 +5038,23 @@ class Probes(object):
         function, probes = getattr(kind, name), self
 
         def connect(connection, *args, **kwargs):
-            began = probes.begun_last.get(ident())
+            began = probes.last_handshake()
             try:
                 return function(connection, *args, **kwargs)
             except Exception as error:
-                if probes.active and began == probes.begun_last.get(ident()):
-                    probes.note("failed", why=describe(error))
+                probes.note_failure(error, began)
                 raise
 
-        self.replace(kind, name, named(connect, function))
+        self.replace(kind, name, in_globals_of(connect, function))
+
+    def last_handshake(self):
+        """Return the number of the connection whose handshake this thread began last."""
+        return self.begun_last.get(ident())
+
+    def note_failure(self, error, began):
+        """Note what a connection ends with, if no handshake was begun since `began`."""
+        if self.active and began == self.last_handshake():
+            self.note("failed", why=describe(error))
 
     def exchanges(self, kind, *sending):
         """Note how often something was sent and answered over the connections of a class.

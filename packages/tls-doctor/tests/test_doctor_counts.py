@@ -674,6 +674,21 @@ def test_a_proxy_that_refuses_is_told_by_what_its_client_raises():
     assert (each["is"], each["why"]) == ("failed", "ProxyError: 407 Proxy Authentication Required")
 
 
+def test_the_function_of_a_tunnel_is_still_of_its_module():
+    """requests-shared-context lends nothing to what runs another module's code."""
+    noted, module, failure = [], types.ModuleType("http.client"), OSError("refused")
+    exec("class HTTPConnection:\n    def _tunnel(self): raise self.error", vars(module))
+    watching = probes.Probes(noted.append)
+    watching.failing(module.HTTPConnection, "_tunnel")
+    connection = module.HTTPConnection()
+    connection.error = failure
+    with pytest.raises(OSError, match="refused"):
+        connection._tunnel()
+    assert [(each["is"], each["why"]) for each in noted] == [("failed", "OSError: refused")]
+    assert module.HTTPConnection._tunnel.__globals__ is vars(module)
+    watching.remove()
+
+
 def test_a_connection_without_a_socket_of_its_own_is_not_taken_for_open():
     """asyncio's: its transport closes it."""
     noted, kinds = probes.Probes(lambda _: None), [None, -1, 5]

@@ -92,7 +92,7 @@ class Api:
     def __getattr__(self, name):
         def ask(**more): return self.fetch()
         return ask
-    def fetch(self): return urllib.request.urlopen(os.environ["SITE"]).read()
+    def fetch(self): return urllib.request.build_opener().open(os.environ["SITE"]).read()
 def dial(message, **more):
     context = ssl.create_default_context(cafile=os.environ["BUNDLE"])
     return urllib.request.urlopen(os.environ["SITE"], context=context).read()
@@ -108,7 +108,7 @@ ADDED = {
         "client = postling.Post(...)  # once, before the work begins",
         "import postling\nclient = postling.Post()\nfor _ in range(4): client.send()\n",
     ),
-    # Whatever is kept, urlopen makes a context for each request.
+    # Whatever is kept, an opener makes a context of its own.
     "postling.Api().mail(to=1)": (
         "ssl._create_default_https_context = lambda: context  # once, before the work begins",
         "import ssl, postling\nLINE\nfor _ in range(4): postling.Api().mail(to=1)\n",

@@ -447,7 +447,7 @@ register(Client("http.client", packages="http httplib",
 ))  # fmt: skip
 register(Client("urlopen", packages="urllib urllib2",
     keep=(URLOPEN + ".urlopen(url, context=context)",
-        "Without a context each call makes its own: make one, by "
+        "Without a context each call makes its own, from Python 3.12 on each opener: make one, by "
         "context = ssl.create_default_context(), and give it to all."),
     for_each_request=ONE_FOR_HTTP_CLIENT,
     trial=(URLOPEN, each_urlopen, kept_urlopen), applied={"ssl": one_context_of_ssl},

@@ -30,6 +30,7 @@ from .state import (
     descriptor,
     greenlets_wait,
     ident,
+    in_globals_of,
     is_server,
     make_lock,
     named,
@@ -372,15 +373,23 @@ class Probes(object):
         function, probes = getattr(kind, name), self
 
         def connect(connection, *args, **kwargs):
-            began = probes.begun_last.get(ident())
+            began = probes.last_handshake()
             try:
                 return function(connection, *args, **kwargs)
             except Exception as error:
-                if probes.active and began == probes.begun_last.get(ident()):
-                    probes.note("failed", why=describe(error))
+                probes.note_failure(error, began)
                 raise
 
-        self.replace(kind, name, named(connect, function))
+        self.replace(kind, name, in_globals_of(connect, function))
+
+    def last_handshake(self):
+        """Return the number of the connection whose handshake this thread began last."""
+        return self.begun_last.get(ident())
+
+    def note_failure(self, error, began):
+        """Note what a connection ends with, if no handshake was begun since `began`."""
+        if self.active and began == self.last_handshake():
+            self.note("failed", why=describe(error))
 
     def exchanges(self, kind, *sending):
         """Note how often something was sent and answered over the connections of a class.

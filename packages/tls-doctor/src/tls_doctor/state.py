@@ -5,6 +5,7 @@ from __future__ import division, print_function
 import os
 import sys
 import time
+import types
 
 from .wording import readable
 
@@ -17,6 +18,21 @@ def named(wrapper, function):
         except (AttributeError, TypeError):
             pass
     return wrapper
+
+
+def in_globals_of(wrapper, function):
+    """Return the wrapper as a function of the module that the other one is of.
+
+    It has to find its own names in its closure. Code that asks whose the functions are that it
+    depends on, as requests-shared-context does, finds what it finds without the doctor.
+    """
+    function = getattr(function, "__func__", function)  # a method, in Python 2
+    if not isinstance(function, types.FunctionType):
+        return named(wrapper, function)
+    moved = types.FunctionType(
+        wrapper.__code__, function.__globals__, wrapper.__name__, None, wrapper.__closure__
+    )
+    return named(moved, function)
 
 
 def protocol_of(connection):

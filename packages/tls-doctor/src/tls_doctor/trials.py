@@ -157,8 +157,11 @@ def each_http_client(url, _trust):
 
 
 def each_urlopen(url, _trust):
-    """Return a function that fetches with urlopen."""
-    return lambda: loaded("urllib2" if PY2 else "urllib.request").urlopen(url).read()
+    """Return a function that fetches with an opener of its own.
+
+    The one that urlopen has made for itself keeps its context, from Python 3.12 on.
+    """
+    return lambda: loaded("urllib2" if PY2 else "urllib.request").build_opener().open(url).read()
 
 
 def kept_urlopen(url, _trust):
