@@ -271,6 +271,35 @@ def test_a_later_process_of_the_same_number_is_another(monkeypatch):
     assert sent == [12, 13] and not offspring.runs()
 
 
+MAILS = """
+class Client:
+    def __init__(self, host, ssl_context=None): self.load()
+    def load(self): self.frame = look()
+class _Hidden(Client): pass
+class Other(Client):
+    def __init__(self, *hosts): super().__init__(*hosts)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [("Client", ["self", "host", "ssl_context"]), ("Other", ["self"]), ("_Hidden", None)],
+)
+def test_a_class_that_loads_when_one_is_made_is_told_with_what_it_takes(
+    kind, parameters, monkeypatch
+):
+    module = types.ModuleType("mails")
+    module.look = lambda: sys._getframe(1)
+    exec(MAILS, module.__dict__)
+    monkeypatch.setitem(sys.modules, "mails", module)
+    frames = [getattr(module, kind)("host").frame]
+    while frames[-1].f_back.f_globals is module.__dict__:
+        frames.append(frames[-1].f_back)
+    told = {"name": f"mails.{kind}", "parameters": parameters, "makes": True}
+    assert callers.function_called("mails", frames) == (parameters and told)
+    assert callers.function_called("mails", frames[:1]) is None  # by a method
+
+
 # ------------------------------------------------------------------------------ whoever else waits
 
 
