@@ -4523,8 +4523,9 @@ def probe_eventlet(probes, module):
 
 
 def probe_h11(probes, module):
-    """Note the headers of httpx."""
-    send, receive = module.Connection.send, module.Connection.next_event
+    """Note the headers of httpx and of urllib3-future."""
+    # What urllib3-future calls, too; h11's own send calls it.
+    send, receive = module.Connection.send_with_data_passthrough, module.Connection.next_event
 
     def noted(connection, event, name, side):
         if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
@@ -4534,7 +4535,8 @@ def probe_h11(probes, module):
         return False
 
     def send_noted(connection, event):
-        probes.closes[id(connection)] = noted(connection, event, "Request", "program")
+        if type(event).__name__ == "Request":  # and not the end of one
+            probes.closes[id(connection)] = noted(connection, event, "Request", "program")
         return send(connection, event)
 
     def next_event(connection):
@@ -4543,7 +4545,7 @@ def probe_h11(probes, module):
             noted(connection, event, "Response", "server")
         return event
 
-    probes.replace(module.Connection, "send", named(send_noted, send))
+    probes.replace(module.Connection, "send_with_data_passthrough", named(send_noted, send))
     probes.replace(module.Connection, "next_event", named(next_event, receive))
 
 

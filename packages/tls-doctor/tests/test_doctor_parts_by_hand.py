@@ -25,6 +25,7 @@ from tls_doctor import (
     which_http,
 )
 from tls_doctor.basis import ITS_OWN
+from tls_doctor.probes import Probes
 
 # ------------------------------------------------------------------------------------- the clocks
 
@@ -269,6 +270,24 @@ def test_a_later_process_of_the_same_number_is_another(monkeypatch):
     running.update({10: (1, "z"), 11: (1, "y"), 12: (1, "c"), 13: (12, "d")})
     offspring.end()
     assert sent == [12, 13] and not offspring.runs()
+
+
+@pytest.mark.parametrize("method", ["send", "send_with_data_passthrough"])
+@pytest.mark.parametrize(("header", "side"), [("close", "program"), ("keep-alive", "server")])
+def test_who_asks_first_for_the_end_of_a_connection_of_h11_has_asked(method, header, side):
+    """The server says close, too, as it was asked to."""
+    h11, events = pytest.importorskip("h11"), []
+    probes = Probes(events.append).install()
+    try:
+        connection = h11.Connection(h11.CLIENT)
+        headers = [("Host", "a"), ("Connection", header)]
+        getattr(connection, method)(h11.Request(method="GET", target="/", headers=headers))
+        getattr(connection, method)(h11.EndOfMessage())
+        connection.receive_data(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+        connection.next_event()
+    finally:
+        probes.remove()
+    assert [event["by"] for event in events if event["is"] == "closing"] == [side]
 
 
 MAILS = """
