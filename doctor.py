@@ -1774,7 +1774,8 @@ register(Client("requests", packages="requests", kind=Requests, has_get=True, ow
 register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
     reuses=True, stands_on="urllib3",
     keep=("session = niquests.Session()",
-        "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
+        "A Session that is kept keeps its connections. (niquests 3.21 loads once for all Sessions "
+        "that trust the same.)"),
     makers="Session AsyncSession",
     multiplexed="session = niquests.Session(multiplexed=True)  # in one thread: ask for all, then "
     "session.gather()",
@@ -4416,6 +4417,32 @@ def probe_trios_tls(probes, module):
     probes.loses(module.SSLStream, "_retry")
 
 
+def probe_twisteds_tls(probes, module):
+    """Note which connections of Twisted's are lost before their first answer.
+
+    (One that the program itself ends is not lost.)
+    """
+    kind, wrapper = module.TLSMemoryBIOProtocol, module.ProtocolWrapper
+    lost, received = kind.connectionLost, wrapper.dataReceived
+
+    def connection_lost(around, reason):
+        connection = getattr(around, "_tlsConnection", None)
+        error = getattr(getattr(around, "_reason", None) or reason, "value", None)
+        if type(error).__name__ in ("ConnectionLost", "Error"):
+            probes.refused(connection, error)
+        return lost(around, reason)
+
+    def data_received(around, data):
+        connection = getattr(around, "_tlsConnection", None)  # of TLS alone
+        number = probes.number_if_any(connection) if connection is not None else None
+        if number is not None:
+            probes.accepted.add(number)
+        return received(around, data)
+
+    probes.replace(kind, "connectionLost", named(connection_lost, lost))
+    probes.replace(wrapper, "dataReceived", named(data_received, received))
+
+
 def probe_uvloop(probes, module):
     """Watch the loops of uvloop, note whom they reach, and which of their connections are lost."""
     probes.reaches(module.Loop, "getaddrinfo", 2)
@@ -4609,7 +4636,7 @@ PROBED = {
     "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "twisted.internet.base": probe_twisted,
     "asyncio.sslproto": probe_sslproto, "anyio.streams.tls": probe_anyios_tls,
-    "trio._ssl": probe_trios_tls,
+    "trio._ssl": probe_trios_tls, "twisted.protocols.tls": probe_twisteds_tls,
     "trio._socket": probe_trios_sockets, "twisted.internet.tcp": probe_twisteds_sockets,
     "aiohttp.client_exceptions": probe_proxy_errors, "httpcore._exceptions": probe_proxy_errors,
     "httpcore2._exceptions": probe_proxy_errors, "websockets.exceptions": probe_proxy_errors,
@@ -4996,12 +5023,17 @@ class Probes(object):
         By TLS 1.3 a server may refuse it when the client's part of the handshake is over: as the
         client has shown no certificate, say.
         """
-        number = self.number_if_any(connection) if self.active else None
         kinds = [kind.__name__ for kind in type(error).__mro__]
         ends = set(["SSLError", "ConnectionError", "BrokenResourceError"]) & set(kinds)
         waits = kinds[0].startswith("SSLWant") or "timeout" in kinds or "TimeoutError" in kinds
+        if ends and not waits:
+            self.refused(connection, error)
+
+    def refused(self, connection, error):
+        """Note the error of a connection that ends after its handshake, before a first answer."""
+        number = self.number_if_any(connection) if self.active else None
         is_over = number is not None and number not in self.under_way  # the handshake
-        if ends and not waits and is_over and number not in self.accepted:
+        if is_over and number not in self.accepted:
             self.accepted.add(number)  # it says so once
             self.note("rejected", h=number, why=describe(error))
 

@@ -290,6 +290,33 @@ def test_who_asks_first_for_the_end_of_a_connection_of_h11_has_asked(method, hea
     assert [event["by"] for event in events if event["is"] == "closing"] == [side]
 
 
+@pytest.mark.parametrize(
+    ("error", "answer", "told"),
+    [
+        ("ConnectionLost", None, True), ("Error", None, True),
+        ("ConnectionLost", b"200", False), ("ConnectionDone", None, False),
+        ("ConnectionAborted", None, False),  # by the program
+    ],
+)  # fmt: skip
+def test_a_connection_of_twisteds_that_is_lost_before_an_answer_is_refused(error, answer, told):
+    methods = {"dataReceived": lambda self, data: None, "connectionLost": lambda self, reason: None}
+    wrapper = type("ProtocolWrapper", (), methods)
+    values = {"_reason": None, "_tlsConnection": type("Connection", (), {})()}
+    kind = type("TLSMemoryBIOProtocol", (wrapper,), values)
+    events = []
+    probes = Probes(events.append)
+    probes.active = True
+    tls, number = kind(), probes.number(kind._tlsConnection)
+    module = types.SimpleNamespace(TLSMemoryBIOProtocol=kind, ProtocolWrapper=wrapper)
+    probed.probe_twisteds_tls(probes, module)
+    if answer:
+        tls.dataReceived(answer)
+    tls.connectionLost(types.SimpleNamespace(value=type(error, (Exception,), {})("gone")))
+    noted = [each["h"] for each in events if each["is"] == "rejected"]
+    assert noted == ([number] if told else [])
+    wrapper().dataReceived(b"")  # of what is no TLS
+
+
 MAILS = """
 class Client:
     def __init__(self, host, ssl_context=None): self.load()
