@@ -1778,7 +1778,8 @@ register(Client("requests", packages="requests", kind=Requests, has_get=True, ow
 register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
     reuses=True, stands_on="urllib3",
     keep=("session = niquests.Session()",
-        "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
+        "A Session that is kept keeps its connections. (niquests 3.21 loads once for all Sessions "
+        "that trust the same.)"),
     makers="Session AsyncSession",
     multiplexed="session = niquests.Session(multiplexed=True)  # in one thread: ask for all, then "
     "session.gather()",
@@ -2398,7 +2399,8 @@ KEPT_LOADS_FROM = 10
 WANTED_FROM = 3
 WAITED_FROM_S = 0.2
 #: This many contexts with the same certificates, alive at once in a process, are too many; the
-#: second number is for contexts that belong to a connection each that is kept, as in requests.
+#: second number is for contexts that belong to a connection each that is kept, as in requests, or
+#: whose loads, of the clients that threads make once, take little beside what these do.
 CONTEXTS_FROM = 10
 KEPT_CONTEXTS_FROM = 100
 
@@ -2604,7 +2606,8 @@ def verdict_on_contexts(counts):
     for row in counts["clients"]:
         # Others could have one for all.
         of_connections = row["requests"] and (row["kept"] or is_shared(row, counts))
-        of_connections = of_connections or (row["kept"] and has_to_load(row))
+        has_few_loads = has_to_load(row) or counts["share"] < KEPT_SHARE
+        of_connections = of_connections or (row["kept"] and has_few_loads)
         alive = row["alive"] - row.get("raced", 0)
         if alive >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
@@ -2890,6 +2893,10 @@ class ClientRow(Record):
     def spare(self):
         """Return how many loads were not needed."""
         return self.loads - self.needed
+
+    def lists(self):
+        """Return its lists of [what, times]."""
+        return self.at, self.trusts, self.by
 
 
 class Counts(Record):
@@ -3339,6 +3346,8 @@ class Tally(object):
         total.open = sum(self.open.values())
         total.http2, total.unkept = self.crowded_hosts(), self.hosts_met_anew()
         total.clients = sorted(self.rows.values(), key=lambda row: (-row.loads, -row.connections))
+        for places in [total.on_loop.at] + [each for row in total.clients for each in row.lists()]:
+            places.sort(key=lambda pair: -pair[1])  # what is told first is what came most often
         for tally in total.clients + [total]:
             tally.load_ms, tally.spare_ms = round(tally.load_ms, 1), round(tally.spare_ms, 1)
         for name, digits in (("cpu_ms", 1), ("compiled_ms", 1), ("context_mib", 1),
@@ -3861,8 +3870,8 @@ def function_called(library, frames):
     """Return what is known of a library's function that a program called; None for a method.
 
     {"name", "parameters" ("**": any more), "keeps" (the class of the library's whose object the
-    function makes and lets go of; None if nobody tells)}. frames: of the library, from the
-    innermost on.
+    function makes and lets go of; None if nobody tells)}; of a class that loads when one is made
+    {"name", "parameters", "makes": True}. frames: of the library, from the innermost on.
     """
     named = [frame for frame in frames if frame.f_code.co_flags & 12 != 12]  # no wrapper
     if not named:
@@ -3872,6 +3881,10 @@ def function_called(library, frames):
     parameters, name = list(code.co_varnames[:number]), code.co_name
     parameters += ["**"] if code.co_flags & 8 else []
     is_method = parameters[:1] in (["self"], ["cls"]) or "self" in code.co_freevars
+    made = named[-1].f_locals.get("self") if name == "__init__" else None
+    if made is not None and type(made).__init__.__code__ is code:
+        name = public_name(type(made).__module__, type(made).__name__, type(made))
+        return {"name": name, "parameters": parameters, "makes": True} if name else None
     if is_method or not re.match("[a-z]", name):
         return None
     kinds = [type(frame.f_locals["self"]) for frame in frames if "self" in frame.f_locals]
@@ -4507,6 +4520,32 @@ def probe_trios_tls(probes, module):
     probes.loses(module.SSLStream, "_retry")
 
 
+def probe_twisteds_tls(probes, module):
+    """Note which connections of Twisted's are lost before their first answer.
+
+    (One that the program itself ends is not lost.)
+    """
+    kind, wrapper = module.TLSMemoryBIOProtocol, module.ProtocolWrapper
+    lost, received = kind.connectionLost, wrapper.dataReceived
+
+    def connection_lost(around, reason):
+        connection = getattr(around, "_tlsConnection", None)
+        error = getattr(getattr(around, "_reason", None) or reason, "value", None)
+        if type(error).__name__ in ("ConnectionLost", "Error"):
+            probes.refused(connection, error)
+        return lost(around, reason)
+
+    def data_received(around, data):
+        connection = getattr(around, "_tlsConnection", None)  # of TLS alone
+        number = probes.number_if_any(connection) if connection is not None else None
+        if number is not None:
+            probes.accepted.add(number)
+        return received(around, data)
+
+    probes.replace(kind, "connectionLost", named(connection_lost, lost))
+    probes.replace(wrapper, "dataReceived", named(data_received, received))
+
+
 def probe_uvloop(probes, module):
     """Watch the loops of uvloop, note whom they reach, and which of their connections are lost."""
     probes.reaches(module.Loop, "getaddrinfo", 2)
@@ -4614,8 +4653,9 @@ def probe_eventlet(probes, module):
 
 
 def probe_h11(probes, module):
-    """Note the headers of httpx."""
-    send, receive = module.Connection.send, module.Connection.next_event
+    """Note the headers of httpx and of urllib3-future."""
+    # What urllib3-future calls, too; h11's own send calls it.
+    send, receive = module.Connection.send_with_data_passthrough, module.Connection.next_event
 
     def noted(connection, event, name, side):
         if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
@@ -4625,7 +4665,8 @@ def probe_h11(probes, module):
         return False
 
     def send_noted(connection, event):
-        probes.closes[id(connection)] = noted(connection, event, "Request", "program")
+        if type(event).__name__ == "Request":  # and not the end of one
+            probes.closes[id(connection)] = noted(connection, event, "Request", "program")
         return send(connection, event)
 
     def next_event(connection):
@@ -4634,7 +4675,7 @@ def probe_h11(probes, module):
             noted(connection, event, "Response", "server")
         return event
 
-    probes.replace(module.Connection, "send", named(send_noted, send))
+    probes.replace(module.Connection, "send_with_data_passthrough", named(send_noted, send))
     probes.replace(module.Connection, "next_event", named(next_event, receive))
 
 
@@ -4698,7 +4739,7 @@ PROBED = {
     "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "twisted.internet.base": probe_twisted,
     "asyncio.sslproto": probe_sslproto, "anyio.streams.tls": probe_anyios_tls,
-    "trio._ssl": probe_trios_tls,
+    "trio._ssl": probe_trios_tls, "twisted.protocols.tls": probe_twisteds_tls,
     "trio._socket": probe_trios_sockets, "twisted.internet.tcp": probe_twisteds_sockets,
     "aiohttp.client_exceptions": probe_proxy_errors, "httpcore._exceptions": probe_proxy_errors,
     "httpcore2._exceptions": probe_proxy_errors, "websockets.exceptions": probe_proxy_errors,
@@ -5093,12 +5134,17 @@ class Probes(object):
         By TLS 1.3 a server may refuse it when the client's part of the handshake is over: as the
         client has shown no certificate, say.
         """
-        number = self.number_if_any(connection) if self.active else None
         kinds = [kind.__name__ for kind in type(error).__mro__]
         ends = set(["SSLError", "ConnectionError", "BrokenResourceError"]) & set(kinds)
         waits = kinds[0].startswith("SSLWant") or "timeout" in kinds or "TimeoutError" in kinds
+        if ends and not waits:
+            self.refused(connection, error)
+
+    def refused(self, connection, error):
+        """Note the error of a connection that ends after its handshake, before a first answer."""
+        number = self.number_if_any(connection) if self.active else None
         is_over = number is not None and number not in self.under_way  # the handshake
-        if ends and not waits and is_over and number not in self.accepted:
+        if is_over and number not in self.accepted:
             self.accepted.add(number)  # it says so once
             self.note("rejected", h=number, why=describe(error))
 
@@ -5735,6 +5781,8 @@ _SECRET_NAME = re.compile(
 _PASSWORD_IN_URL = re.compile(r"(?<=://)([^/@:\s]*:)[^/@\s]*(?=@)")
 #: What calls are named that send, and wait for a reply.
 _WAITING = "get post put patch delete head options request send urlopen execute fetch".split()
+#: Functions of Python itself, which wait for nobody.
+_BUILTINS = "bool dict float int len list next print repr set sorted str sum tuple".split()
 #: Of several classes of a library that a program makes, the one that is kept ends so; if none is
 #: called the first, the second.
 KEPT = "Client", "Connection"
@@ -5753,6 +5801,8 @@ def call_at(place, names):
     for match in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
         name = match.group().rpartition(".")[2]
         if match.start() >= first or not (name[:1].isupper() if names is None else name in names):
+            continue
+        if re.search(r"\b(?:def|class)\s+$", text[: match.start()]):  # what is defined there
             continue
         depth, quote = 0, None
         for end in range(match.end(), len(text)):
@@ -5822,16 +5872,36 @@ def call_of_library(place, library, maker=None, only=False):
         for end in KEPT:
             several = several or [call for call in calls.values() if call[1].endswith(end)]
         several = several or [call for key, call in calls.items() if key not in nested]
+        several = several or list(made_for(place, tree, imported))
     if len(set(name for _, name, _ in several)) != 1 or (only and len(several) > 1):
         return None
     word, _, node = min(several, key=lambda call: call[2].lineno)
     return call_at("%s:%d" % (path, node.lineno), [word])
 
 
-def call_that_waits(place):
-    """Return the text of the one call on a line that may wait for a reply, by its usual names.
+def made_for(place, tree, imported):
+    """Yield what a function of a library makes, if its methods are called on a line.
 
-    None where there is none or several, and where the line could not wait for it by `await`.
+    As (name, name, node), of `api = library.api(URL)` for a line with api.get().
+    """
+    import ast
+
+    path, _, number = place.rpartition(":")
+    line = linecache.getline(path, int(number))
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        words, target = dotted(node.value.func), getattr(node.targets[0], "id", None)
+        of_library = words and words[0] in imported and len(words) < 3
+        if of_library and target and re.search(r"\b%s\." % target, line):
+            yield words[-1], words[-1], node.value
+
+
+def call_that_waits(place, by_await=True):
+    """Return the text of the one call on a line that may wait for a reply.
+
+    By its usual names, or because the line has no other. None where there is none or several, and,
+    with `by_await`, where the line could not wait for it by `await`.
     """
     import ast
 
@@ -5843,10 +5913,20 @@ def call_that_waits(place):
             if node.lineno <= number <= max(lines) and (not inner or node.lineno > inner.lineno):
                 inner = node
     line = "".join(linecache.getlines(path)[number - 1 : number])
-    names = re.findall(r"\.(%s)\(" % "|".join(_WAITING), line)
-    if type(inner).__name__ != "AsyncFunctionDef" or len(names) != 1 or "await " in line:
+    names = re.findall(r"\.(%s)\(" % "|".join(_WAITING), line) or names_called(tree, number)
+    can_await = type(inner).__name__ == "AsyncFunctionDef" and "await " not in line
+    if (by_await and not can_await) or len(names) != 1:
         return None
     return call_at(place, names)
+
+
+def names_called(tree, number):
+    """Return the names of the functions that a line calls, without those of Python itself."""
+    import ast
+
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    names = [(dotted(node.func) or [""])[-1] for node in calls if node.lineno == number]
+    return [name for name in names if name not in _BUILTINS]
 
 
 def settings_after(place):
@@ -5981,8 +6061,8 @@ CHAPTERS = {
 }  # fmt: skip
 #: What has a function wait in a real thread, by loop.
 IN_A_THREAD = {
-    "gevent": "reply = gevent.get_hub().threadpool.apply(function, arguments)",
-    "eventlet": "reply = eventlet.tpool.execute(function, *arguments)",
+    "gevent": "reply = gevent.get_hub().threadpool.apply(function)",
+    "eventlet": "reply = eventlet.tpool.execute(function)",
     "asyncio": "reply = await asyncio.to_thread(...)  # or a client that awaits",
     "trio": "reply = await trio.to_thread.run_sync(...)  # or a client that awaits",
     "twisted": "deferred = threads.deferToThread(...)  # from twisted.internet; or treq's client",
@@ -6229,11 +6309,11 @@ def line_in_a_thread(line, place):
 
     place: "file.py:3", or None.
     """
-    call = call_that_waits(place) if place and "await " in line else None
-    if not call:
+    call = call_that_waits(place, by_await="await " in line) if place else None
+    if not call or line.startswith("deferred"):  # which has to be waited for in another way
         return line
     work = "lambda: %s)" % call
-    return line.replace("(...)", "(" + work).replace("function)", work)
+    return re.sub(r"\(\.\.\.\)", "(function)", line).replace("function)", work)
 
 
 def version_of(examination):
@@ -6527,12 +6607,23 @@ def keep_one_of_library(library, row, sentence):
     if record.connects:
         return line_with_context(library, row), advice_to_keep(library)[1]
     if client.for_each_request and record.constructor is None:
-        line, text = client.for_each_request
-        return with_trust(line, row), text % {"library": library, "client": client.name}
+        return line_for_each_request(library, row)
     _, note = advice_to_keep(library)
     if client.keep and record.keyword:
         note += " " + sentence
+    taken = [
+        keyword for keyword in TAKES if keyword in (row.get("call") or {}).get("parameters", [])
+    ]
+    if taken and not record.constructor:
+        note = KEPT_OR_GIVEN % dict(library=library, keyword=taken[0])
     return client_line(library, row, "once, before the work begins"), note
+
+
+def line_for_each_request(library, row):
+    """Return (line, sentence) of what gives a context to a client that makes one each time."""
+    client = client_named(row["client"])
+    line, text = client.for_each_request
+    return with_trust(line, row), text % {"library": library, "client": client.name}
 
 
 def settings_kept(client, row):
@@ -6601,7 +6692,7 @@ def line_for_all(line, row, shares):
     library = library_between(row) or client.front or (None if client.keep else row["client"])
     if library and is_function(library, row):
         return line_of_function(library, row)[0]
-    if library and client_named(library).keyword is None:
+    if library and not client_named(library).takes_context:
         return client_line(library, row, "once, for all")
     if client.shared_context and shares and not library:
         return client.shared_context
@@ -6634,6 +6725,11 @@ def client_line(library, row, how):
     )
 
 
+KEPT_OR_GIVEN = (
+    "Make one client of %(library)s, and keep it. If there have to be several, as for several "
+    "accounts, make one context, by context = ssl.create_default_context(), and give it to each as "
+    "%(keyword)s=context."
+)
 #: By which functions take a context, and what names the certificates that it holds.
 TAKES = ("ssl_context", "tls_context", "sslcontext", "context", "ssl")
 OF_TRUST = ("cafile", "ca_file", "ca_certs", "ca_bundle", "cert_bundle")
@@ -6642,7 +6738,8 @@ OF_TRUST = ("cafile", "ca_file", "ca_certs", "ca_bundle", "cert_bundle")
 def is_function(library, row):
     """Return whether all loads of a row are of one function of a library that is not known."""
     record = client_named(library)
-    return bool(row.get("call")) and not (record.constructor or record.makers)
+    is_call = bool(row.get("call")) and not row["call"].get("makes")
+    return is_call and not (record.constructor or record.makers)
 
 
 def line_of_function(library, row):
@@ -6680,6 +6777,8 @@ def line_of_function(library, row):
         text = "%s makes a %s for each call, and loads for it: make one, keep it, and call its "
         text = (text + "methods in the place of that function.") % (function, call["keeps"])
         return "client = %s(...)  # once, before the work begins" % call["keeps"], text
+    if client_named(row["client"]).for_each_request:
+        return line_for_each_request(library, row)
     text = "%s loads for each call, and takes neither a context nor a client. If %s has a class "
     text += "whose objects can be kept, use that; else only its authors can have it load once."
     return "", text % (function, library)
@@ -6875,7 +6974,7 @@ def judge(examination, options):
     if counts:
         verdicts.update(other_verdicts)
     statuses = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in options["fail_on"]]
-    if counts and examination.ended["raised"]:
+    if counts and (examination.ended["raised"] or was_killed(examination.ended)):
         statuses.append(2)
     status = 1 if 1 in statuses else max(statuses)
     if counts and examination.ended["signal"]:
@@ -6885,6 +6984,11 @@ def judge(examination, options):
         known_to_the_doctor=counted_clients(), share_stated=options["share"],
         exit_status=status,
     )  # fmt: skip
+
+
+def was_killed(ended):
+    """Return whether a signal ended a program, and not the doctor, as it was told to."""
+    return (ended["status"] or 0) < 0 and not ended["why"]
 
 
 def withhold_all_clears(loop, loads, examination):

@@ -243,7 +243,8 @@ def test_the_advice_names_the_line_and_what_risks_nothing_comes_first(site, tmp_
 def test_what_it_says_would_be_saved_was_tried(name, site, tmp_path):
     (tmp_path / "program.py").write_text(START + ILL[name])
     before = Counting.made
-    report, _ = doctor(site, tmp_path, "--", "program.py")
+    report, done = doctor(site, tmp_path, "--", "program.py")
+    assert report["ended"]["status"] == 0, done.stderr
     assert Counting.made - before == report["counts"]["connections"] == 6  # it ran once
     [tried] = report["tried"].values()
     assert (tried["connections"], tried["now"]["loads"]) == (6, 6)

@@ -444,6 +444,19 @@ def test_contexts_are_counted_for_who_made_them():
     assert row["through"] == "a_library"
 
 
+def test_what_came_most_often_is_told_first():
+    """A library may load once where it is imported, and its clients where they are made."""
+    first, later = [dict(HTTPX, at=f"program.py:{line}") for line in (1, 9)]
+    events = [load(c=1, who=first, loop=True, trust="system", by="truststore")]
+    for c in (2, 3):
+        events.append(load(c=c, who=later, loop=True, trust="a.pem", by="ssl"))
+    counts = count_events(events)
+    row = its_row(counts, "httpx")
+    assert row["at"] == counts["on_loop"]["at"] == [["program.py:9", 2], ["program.py:1", 1]]
+    assert row["trusts"] == [["a.pem", 2], ["system", 1]]
+    assert row["by"] == [["ssl", 2], ["truststore", 1]]
+
+
 def test_rows_come_by_their_loads_and_then_by_their_connections():
     who = [dict(PROGRAM, client=name, through=name) for name in "abc"]
     few, many, most = who
@@ -1260,6 +1273,11 @@ def test_memory_grows_once_where_several_load_at_once(spans, kib):
         (dict(alive=99, requests=7, kept=True), FEW),
         (dict(alive=100, requests=7, kept=True), ONE_FOR_EACH),
         (dict(alive=10, requests=None, kept=True), ONE_FOR_EACH),
+        # Threads that make a client each, once: it depends on what the loads take.
+        (dict(alive=10, requests=None, kept=True, share=20), ONE_FOR_EACH),
+        (dict(alive=99, requests=None, kept=True, share=19.9), FEW),
+        (dict(alive=100, requests=None, kept=True, share=19.9), ONE_FOR_EACH),
+        (dict(alive=10, requests=None, kept=False, share=19.9), ONE_FOR_EACH),
         (dict(alive=99, requests=7, kept=False, connections=2), FEW),  # of one session
         (dict(alive=10, requests=7, kept=False, connections=1), ONE_FOR_EACH),
         # Of a library that takes no context, each connection has one.
@@ -1269,8 +1287,9 @@ def test_memory_grows_once_where_several_load_at_once(spans, kib):
     ],
 )
 def test_contexts_are_too_many_from_ten_on(row, verdict):
-    row = dict(dict(client="requests", connections=1), **row)
+    row = dict(dict(client="requests", connections=1, share=50), **row)
     counts = {"clients": [row], "loads": 10, "sessions": 1, "pools": 0, "botocores": 0}
+    counts["share"] = row.pop("share")
     assert verdict_on_contexts(counts) == verdict
     assert verdict_on_contexts(dict(counts, clients=[], loads=0)) == DOES_NOT_APPLY
 
@@ -1414,7 +1433,8 @@ def examination_of(events, **changed):
     """What a run found, for `judge`: no loop, and no advice to be tried."""
     usual = dict(
         known=["requests"], program="p.py", http={"clients": [], "offers": None}, openssl={},
-        python="3.13.0", counts=count_events(events), ended={"raised": None, "signal": None},
+        python="3.13.0", counts=count_events(events),
+        ended={"raised": None, "signal": None, "status": 0, "why": None},
     )  # fmt: skip
     return Examination(**dict(usual, **changed))
 
@@ -1435,10 +1455,18 @@ WELL = [load(), *connection(1), event("exit", cpu=400)]
         (WELL, {"raised": "KeyError"}, {}, 2),
         (ILL, {"raised": "KeyError"}, {}, 1),
         (ILL, {"signal": 15}, {}, 143),
+        # One that was killed is no healthy one; but it may end with a status of its own.
+        (WELL, {"status": -9}, {}, 2),
+        (ILL, {"status": -9}, {}, 1),
+        (WELL, {"status": 3}, {}, 0),
+        (WELL, {"status": None}, {}, 0),
+        (WELL, {"status": -15, "why": "ended after 5 s, as --patience says"}, {}, 0),
+        (WELL, {"status": -15, "why": "interrupted", "signal": 15}, {}, 143),
     ],
 )
 def test_the_exit_status_is_that_of_the_worst_that_was_asked_for(events, ended, spec, status):
-    found = examination_of(events, ended=dict({"raised": None, "signal": None}, **ended))
+    usual = {"raised": None, "signal": None, "status": 0, "why": None}
+    found = examination_of(events, ended=dict(usual, **ended))
     report = judging.judge(found, dict(SPEC, **spec))
     assert report["exit_status"] == status
     assert report["share_stated"] == spec.get("share", 5.0)

@@ -25,6 +25,7 @@ from tls_doctor import (
     which_http,
 )
 from tls_doctor.basis import ITS_OWN
+from tls_doctor.probes import Probes
 
 # ------------------------------------------------------------------------------------- the clocks
 
@@ -335,6 +336,80 @@ def test_a_later_process_of_the_same_number_is_another(monkeypatch):
     running.update({10: (1, "z"), 11: (1, "y"), 12: (1, "c"), 13: (12, "d")})
     offspring.end()
     assert sent == [12, 13] and not offspring.runs()
+
+
+@pytest.mark.parametrize("method", ["send", "send_with_data_passthrough"])
+@pytest.mark.parametrize(("header", "side"), [("close", "program"), ("keep-alive", "server")])
+def test_who_asks_first_for_the_end_of_a_connection_of_h11_has_asked(method, header, side):
+    """The server says close, too, as it was asked to."""
+    h11, events = pytest.importorskip("h11"), []
+    probes = Probes(events.append).install()
+    try:
+        connection = h11.Connection(h11.CLIENT)
+        headers = [("Host", "a"), ("Connection", header)]
+        getattr(connection, method)(h11.Request(method="GET", target="/", headers=headers))
+        getattr(connection, method)(h11.EndOfMessage())
+        connection.receive_data(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+        connection.next_event()
+    finally:
+        probes.remove()
+    assert [event["by"] for event in events if event["is"] == "closing"] == [side]
+
+
+@pytest.mark.parametrize(
+    ("error", "answer", "told"),
+    [
+        ("ConnectionLost", None, True), ("Error", None, True),
+        ("ConnectionLost", b"200", False), ("ConnectionDone", None, False),
+        ("ConnectionAborted", None, False),  # by the program
+    ],
+)  # fmt: skip
+def test_a_connection_of_twisteds_that_is_lost_before_an_answer_is_refused(error, answer, told):
+    methods = {"dataReceived": lambda self, data: None, "connectionLost": lambda self, reason: None}
+    wrapper = type("ProtocolWrapper", (), methods)
+    values = {"_reason": None, "_tlsConnection": type("Connection", (), {})()}
+    kind = type("TLSMemoryBIOProtocol", (wrapper,), values)
+    events = []
+    probes = Probes(events.append)
+    probes.active = True
+    tls, number = kind(), probes.number(kind._tlsConnection)
+    module = types.SimpleNamespace(TLSMemoryBIOProtocol=kind, ProtocolWrapper=wrapper)
+    probed.probe_twisteds_tls(probes, module)
+    if answer:
+        tls.dataReceived(answer)
+    tls.connectionLost(types.SimpleNamespace(value=type(error, (Exception,), {})("gone")))
+    noted = [each["h"] for each in events if each["is"] == "rejected"]
+    assert noted == ([number] if told else [])
+    wrapper().dataReceived(b"")  # of what is no TLS
+
+
+MAILS = """
+class Client:
+    def __init__(self, host, ssl_context=None): self.load()
+    def load(self): self.frame = look()
+class _Hidden(Client): pass
+class Other(Client):
+    def __init__(self, *hosts): super().__init__(*hosts)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [("Client", ["self", "host", "ssl_context"]), ("Other", ["self"]), ("_Hidden", None)],
+)
+def test_a_class_that_loads_when_one_is_made_is_told_with_what_it_takes(
+    kind, parameters, monkeypatch
+):
+    module = types.ModuleType("mails")
+    module.look = lambda: sys._getframe(1)
+    exec(MAILS, module.__dict__)
+    monkeypatch.setitem(sys.modules, "mails", module)
+    frames = [getattr(module, kind)("host").frame]
+    while frames[-1].f_back.f_globals is module.__dict__:
+        frames.append(frames[-1].f_back)
+    told = {"name": f"mails.{kind}", "parameters": parameters, "makes": True}
+    assert callers.function_called("mails", frames) == (parameters and told)
+    assert callers.function_called("mails", frames[:1]) is None  # by a method
 
 
 # ------------------------------------------------------------------------------ whoever else waits

@@ -167,7 +167,10 @@ ENDPOINT = "import requests\nasync def endpoint():\n    x = CALL\n"
         ("requests.get(URL, timeout=3).text", "3.11",
          "await asyncio.to_thread(lambda: requests.get(URL, timeout=3))"),
         ("requests.get(URL)", "3.8", "run_in_executor(None, lambda: requests.get(URL))"),
-        ("client.list_tables()", "3.11", "await asyncio.to_thread(...)"),
+        # The only call on its line; str waits for nobody.
+        ("str(client.list_tables(1)[0])", "3.11", "to_thread(lambda: client.list_tables(1))"),
+        ("ask()", "3.11", "to_thread(lambda: ask())"),
+        ("ask(tell())", "3.11", "await asyncio.to_thread(...)"),  # which of them?
         ("requests.get(d.get('url'))", "3.11", "await asyncio.to_thread(...)"),  # which of them?
     ],
 )  # fmt: skip

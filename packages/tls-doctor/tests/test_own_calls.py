@@ -22,6 +22,11 @@ OF_LIBRARIES = [
     ("from boto9 import get_session\nmine = get_session()\nmine.make_it('s3')\n", "boto9",
      "make_it", "mine.make_it('s3')"),
     ("mine.make_it('s3')\n", "boto9", "make_it", None),
+    # What a function makes, if its methods are called there.
+    ("import net; nb = net.api(URL); nb.status()\n", "net", None, "net.api(URL)"),
+    ("import net; nb = net.api(URL)\nnb.status()\n", "net", None, None),
+    ("import net; nb = ours.api(URL); nb.status()\n", "net", None, None),
+    ("import net; nb = net.a.api(URL); nb.status()\n", "net", None, None),
     # Nothing tells these apart, and this is another library's.
     ("from k8s import Api, Core\nApi(1)\nCore(2)\n", "k8s", None, None),
     ("from other import Client\nimport hvac\nClient()\nhvac.adapters.get()\n", "hvac", None, None),
@@ -34,6 +39,28 @@ OF_LIBRARIES = [
 def test_a_librarys_client_is_the_call_that_makes_it(text, library, maker, call, tmp_path):
     (tmp_path / "one.py").write_text(text)
     assert own_calls.call_of_library(f"{tmp_path / 'one.py'}:1", library, maker) == call
+
+
+@pytest.mark.parametrize("start", ["async def get(i): return ", "class get(i): x = ", ""])
+def test_what_is_defined_on_a_line_is_not_called_there(start, tmp_path):
+    (tmp_path / "one.py").write_text(start + "curl.get(URL)\n")
+    assert own_calls.call_at(f"{tmp_path / 'one.py'}:1", ["get"]) == "curl.get(URL)"
+
+
+@pytest.mark.parametrize(
+    ("loop", "line"),
+    [
+        ("gevent", "reply = gevent.get_hub().threadpool.apply(lambda: curl.get(URL))"),
+        ("eventlet", "reply = eventlet.tpool.execute(lambda: curl.get(URL))"),
+        ("twisted", advice.IN_A_THREAD["twisted"]),  # its loop has no `await`
+        ("trio", advice.IN_A_THREAD["trio"]),  # and no coroutine is there
+    ],
+)
+def test_a_greenlet_has_a_thread_make_its_own_call(loop, line, tmp_path):
+    (tmp_path / "one.py").write_text("def page(): return curl.get(URL).text\n")
+    place = f"{tmp_path / 'one.py'}:1"
+    assert advice.line_in_a_thread(advice.IN_A_THREAD[loop], place) == line
+    assert advice.line_in_a_thread(advice.IN_A_THREAD[loop], None) == advice.IN_A_THREAD[loop]
 
 
 @pytest.mark.parametrize("separator", ["\n    ", "; "])
@@ -251,6 +278,47 @@ def test_a_function_that_takes_a_context_is_given_one(call, library, function, l
     row["call"] = dict(function, name=f"{library}.{name}")
     made = "context = ssl.create_default_context()  # once; then " + line
     assert advice.keep_one(row)[0] == advice.line_for_all("context", row, shares=True) == made
+
+
+def test_what_asks_by_urlopen_is_given_a_context_by_pep_476(tmp_path):
+    """A function of a library's (feedparser.parse) that takes none itself."""
+    row = dict(row_of("urlopen", "feeds", f"{tmp_path / 'program.py'}:1"))
+    row["call"] = {"name": "feeds.parse", "parameters": ["url"], "keeps": None}
+    line, sentence = advice.keep_one(row)
+    assert "ssl._create_default_https_context = lambda: context" in line
+    assert sentence.startswith("feeds connects by urlopen")
+    line, sentence = advice.keep_one(dict(row, client="httpx"))
+    assert line == "" and "only its authors" in sentence
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        (["self", "host", "ssl", "ssl_context"], "give it to each as ssl_context=context."),
+        (["self", "host"], "see whether it takes a context"),
+    ],
+)
+def test_of_a_class_that_loads_when_one_is_made_it_is_told_what_it_takes(
+    parameters, words, tmp_path
+):
+    """One that is kept is no help to who has to have several, as for several accounts."""
+    path = tmp_path / "program.py"
+    path.write_text("from mails import Client\nClient(HOST, ssl=True)\n")
+    row = dict(row_of("mails", "mails", f"{path}:2"))
+    row["call"] = {"name": "mails.Client", "parameters": parameters, "makes": True}
+    line, sentence = advice.keep_one(row)
+    assert line == "client = Client(HOST, ssl=True)  # once, before the work begins"
+    assert sentence.endswith(words) or words in sentence
+
+
+def test_a_library_that_takes_a_client_is_not_given_a_context(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text("import openai\nopenai.AsyncOpenAI(timeout=3)\n")
+    row = row_of("httpx", "openai", f"{path}:2")
+    line = advice.line_for_all("context", row, shares=False)
+    assert line == "client = openai.AsyncOpenAI(timeout=3)  # once, for all"
+    row = row_of("aiohttp", "slack_sdk", f"{path}:2")
+    assert advice.line_for_all("context", row, shares=False) == "context"
 
 
 def test_a_proxy_of_xmlrpc_is_given_a_context(tmp_path):

@@ -46,8 +46,8 @@ CHAPTERS = {
 }  # fmt: skip
 #: What has a function wait in a real thread, by loop.
 IN_A_THREAD = {
-    "gevent": "reply = gevent.get_hub().threadpool.apply(function, arguments)",
-    "eventlet": "reply = eventlet.tpool.execute(function, *arguments)",
+    "gevent": "reply = gevent.get_hub().threadpool.apply(function)",
+    "eventlet": "reply = eventlet.tpool.execute(function)",
     "asyncio": "reply = await asyncio.to_thread(...)  # or a client that awaits",
     "trio": "reply = await trio.to_thread.run_sync(...)  # or a client that awaits",
     "twisted": "deferred = threads.deferToThread(...)  # from twisted.internet; or treq's client",
@@ -294,11 +294,11 @@ def line_in_a_thread(line, place):
 
     place: "file.py:3", or None.
     """
-    call = call_that_waits(place) if place and "await " in line else None
-    if not call:
+    call = call_that_waits(place, by_await="await " in line) if place else None
+    if not call or line.startswith("deferred"):  # which has to be waited for in another way
         return line
     work = "lambda: %s)" % call
-    return line.replace("(...)", "(" + work).replace("function)", work)
+    return re.sub(r"\(\.\.\.\)", "(function)", line).replace("function)", work)
 
 
 def version_of(examination):
@@ -592,12 +592,23 @@ def keep_one_of_library(library, row, sentence):
     if record.connects:
         return line_with_context(library, row), advice_to_keep(library)[1]
     if client.for_each_request and record.constructor is None:
-        line, text = client.for_each_request
-        return with_trust(line, row), text % {"library": library, "client": client.name}
+        return line_for_each_request(library, row)
     _, note = advice_to_keep(library)
     if client.keep and record.keyword:
         note += " " + sentence
+    taken = [
+        keyword for keyword in TAKES if keyword in (row.get("call") or {}).get("parameters", [])
+    ]
+    if taken and not record.constructor:
+        note = KEPT_OR_GIVEN % dict(library=library, keyword=taken[0])
     return client_line(library, row, "once, before the work begins"), note
+
+
+def line_for_each_request(library, row):
+    """Return (line, sentence) of what gives a context to a client that makes one each time."""
+    client = client_named(row["client"])
+    line, text = client.for_each_request
+    return with_trust(line, row), text % {"library": library, "client": client.name}
 
 
 def settings_kept(client, row):
@@ -666,7 +677,7 @@ def line_for_all(line, row, shares):
     library = library_between(row) or client.front or (None if client.keep else row["client"])
     if library and is_function(library, row):
         return line_of_function(library, row)[0]
-    if library and client_named(library).keyword is None:
+    if library and not client_named(library).takes_context:
         return client_line(library, row, "once, for all")
     if client.shared_context and shares and not library:
         return client.shared_context
@@ -699,6 +710,11 @@ def client_line(library, row, how):
     )
 
 
+KEPT_OR_GIVEN = (
+    "Make one client of %(library)s, and keep it. If there have to be several, as for several "
+    "accounts, make one context, by context = ssl.create_default_context(), and give it to each as "
+    "%(keyword)s=context."
+)
 #: By which functions take a context, and what names the certificates that it holds.
 TAKES = ("ssl_context", "tls_context", "sslcontext", "context", "ssl")
 OF_TRUST = ("cafile", "ca_file", "ca_certs", "ca_bundle", "cert_bundle")
@@ -707,7 +723,8 @@ OF_TRUST = ("cafile", "ca_file", "ca_certs", "ca_bundle", "cert_bundle")
 def is_function(library, row):
     """Return whether all loads of a row are of one function of a library that is not known."""
     record = client_named(library)
-    return bool(row.get("call")) and not (record.constructor or record.makers)
+    is_call = bool(row.get("call")) and not row["call"].get("makes")
+    return is_call and not (record.constructor or record.makers)
 
 
 def line_of_function(library, row):
@@ -745,6 +762,8 @@ def line_of_function(library, row):
         text = "%s makes a %s for each call, and loads for it: make one, keep it, and call its "
         text = (text + "methods in the place of that function.") % (function, call["keeps"])
         return "client = %s(...)  # once, before the work begins" % call["keeps"], text
+    if client_named(row["client"]).for_each_request:
+        return line_for_each_request(library, row)
     text = "%s loads for each call, and takes neither a context nor a client. If %s has a class "
     text += "whose objects can be kept, use that; else only its authors can have it load once."
     return "", text % (function, library)

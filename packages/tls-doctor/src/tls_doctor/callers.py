@@ -163,8 +163,8 @@ def function_called(library, frames):
     """Return what is known of a library's function that a program called; None for a method.
 
     {"name", "parameters" ("**": any more), "keeps" (the class of the library's whose object the
-    function makes and lets go of; None if nobody tells)}. frames: of the library, from the
-    innermost on.
+    function makes and lets go of; None if nobody tells)}; of a class that loads when one is made
+    {"name", "parameters", "makes": True}. frames: of the library, from the innermost on.
     """
     named = [frame for frame in frames if frame.f_code.co_flags & 12 != 12]  # no wrapper
     if not named:
@@ -174,6 +174,10 @@ def function_called(library, frames):
     parameters, name = list(code.co_varnames[:number]), code.co_name
     parameters += ["**"] if code.co_flags & 8 else []
     is_method = parameters[:1] in (["self"], ["cls"]) or "self" in code.co_freevars
+    made = named[-1].f_locals.get("self") if name == "__init__" else None
+    if made is not None and type(made).__init__.__code__ is code:
+        name = public_name(type(made).__module__, type(made).__name__, type(made))
+        return {"name": name, "parameters": parameters, "makes": True} if name else None
     if is_method or not re.match("[a-z]", name):
         return None
     kinds = [type(frame.f_locals["self"]) for frame in frames if "self" in frame.f_locals]

@@ -349,7 +349,8 @@ register(Client("requests", packages="requests", kind=Requests, has_get=True, ow
 register(Client("niquests", packages="niquests urllib3_future", kind=Requests,
     reuses=True, stands_on="urllib3",
     keep=("session = niquests.Session()",
-        "A Session that is kept keeps its connections, and (in 3.21) loads once for all of them."),
+        "A Session that is kept keeps its connections. (niquests 3.21 loads once for all Sessions "
+        "that trust the same.)"),
     makers="Session AsyncSession",
     multiplexed="session = niquests.Session(multiplexed=True)  # in one thread: ask for all, then "
     "session.gather()",

@@ -82,7 +82,7 @@ def judge(examination, options):
     if counts:
         verdicts.update(other_verdicts)
     statuses = [STATUS.get(verdicts.get(FAILS[name]), 0) for name in options["fail_on"]]
-    if counts and examination.ended["raised"]:
+    if counts and (examination.ended["raised"] or was_killed(examination.ended)):
         statuses.append(2)
     status = 1 if 1 in statuses else max(statuses)
     if counts and examination.ended["signal"]:
@@ -92,6 +92,11 @@ def judge(examination, options):
         known_to_the_doctor=counted_clients(), share_stated=options["share"],
         exit_status=status,
     )  # fmt: skip
+
+
+def was_killed(ended):
+    """Return whether a signal ended a program, and not the doctor, as it was told to."""
+    return (ended["status"] or 0) < 0 and not ended["why"]
 
 
 def withhold_all_clears(loop, loads, examination):

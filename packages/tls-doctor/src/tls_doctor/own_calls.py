@@ -18,6 +18,8 @@ _SECRET_NAME = re.compile(
 _PASSWORD_IN_URL = re.compile(r"(?<=://)([^/@:\s]*:)[^/@\s]*(?=@)")
 #: What calls are named that send, and wait for a reply.
 _WAITING = "get post put patch delete head options request send urlopen execute fetch".split()
+#: Functions of Python itself, which wait for nobody.
+_BUILTINS = "bool dict float int len list next print repr set sorted str sum tuple".split()
 #: Of several classes of a library that a program makes, the one that is kept ends so; if none is
 #: called the first, the second.
 KEPT = "Client", "Connection"
@@ -36,6 +38,8 @@ def call_at(place, names):
     for match in re.finditer(r"[A-Za-z_][\w.]*(?=\()", text):
         name = match.group().rpartition(".")[2]
         if match.start() >= first or not (name[:1].isupper() if names is None else name in names):
+            continue
+        if re.search(r"\b(?:def|class)\s+$", text[: match.start()]):  # what is defined there
             continue
         depth, quote = 0, None
         for end in range(match.end(), len(text)):
@@ -105,16 +109,36 @@ def call_of_library(place, library, maker=None, only=False):
         for end in KEPT:
             several = several or [call for call in calls.values() if call[1].endswith(end)]
         several = several or [call for key, call in calls.items() if key not in nested]
+        several = several or list(made_for(place, tree, imported))
     if len(set(name for _, name, _ in several)) != 1 or (only and len(several) > 1):
         return None
     word, _, node = min(several, key=lambda call: call[2].lineno)
     return call_at("%s:%d" % (path, node.lineno), [word])
 
 
-def call_that_waits(place):
-    """Return the text of the one call on a line that may wait for a reply, by its usual names.
+def made_for(place, tree, imported):
+    """Yield what a function of a library makes, if its methods are called on a line.
 
-    None where there is none or several, and where the line could not wait for it by `await`.
+    As (name, name, node), of `api = library.api(URL)` for a line with api.get().
+    """
+    import ast
+
+    path, _, number = place.rpartition(":")
+    line = linecache.getline(path, int(number))
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        words, target = dotted(node.value.func), getattr(node.targets[0], "id", None)
+        of_library = words and words[0] in imported and len(words) < 3
+        if of_library and target and re.search(r"\b%s\." % target, line):
+            yield words[-1], words[-1], node.value
+
+
+def call_that_waits(place, by_await=True):
+    """Return the text of the one call on a line that may wait for a reply.
+
+    By its usual names, or because the line has no other. None where there is none or several, and,
+    with `by_await`, where the line could not wait for it by `await`.
     """
     import ast
 
@@ -126,10 +150,20 @@ def call_that_waits(place):
             if node.lineno <= number <= max(lines) and (not inner or node.lineno > inner.lineno):
                 inner = node
     line = "".join(linecache.getlines(path)[number - 1 : number])
-    names = re.findall(r"\.(%s)\(" % "|".join(_WAITING), line)
-    if type(inner).__name__ != "AsyncFunctionDef" or len(names) != 1 or "await " in line:
+    names = re.findall(r"\.(%s)\(" % "|".join(_WAITING), line) or names_called(tree, number)
+    can_await = type(inner).__name__ == "AsyncFunctionDef" and "await " not in line
+    if (by_await and not can_await) or len(names) != 1:
         return None
     return call_at(place, names)
+
+
+def names_called(tree, number):
+    """Return the names of the functions that a line calls, without those of Python itself."""
+    import ast
+
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    names = [(dotted(node.func) or [""])[-1] for node in calls if node.lineno == number]
+    return [name for name in names if name not in _BUILTINS]
 
 
 def settings_after(place):

@@ -176,6 +176,32 @@ def probe_trios_tls(probes, module):
     probes.loses(module.SSLStream, "_retry")
 
 
+def probe_twisteds_tls(probes, module):
+    """Note which connections of Twisted's are lost before their first answer.
+
+    (One that the program itself ends is not lost.)
+    """
+    kind, wrapper = module.TLSMemoryBIOProtocol, module.ProtocolWrapper
+    lost, received = kind.connectionLost, wrapper.dataReceived
+
+    def connection_lost(around, reason):
+        connection = getattr(around, "_tlsConnection", None)
+        error = getattr(getattr(around, "_reason", None) or reason, "value", None)
+        if type(error).__name__ in ("ConnectionLost", "Error"):
+            probes.refused(connection, error)
+        return lost(around, reason)
+
+    def data_received(around, data):
+        connection = getattr(around, "_tlsConnection", None)  # of TLS alone
+        number = probes.number_if_any(connection) if connection is not None else None
+        if number is not None:
+            probes.accepted.add(number)
+        return received(around, data)
+
+    probes.replace(kind, "connectionLost", named(connection_lost, lost))
+    probes.replace(wrapper, "dataReceived", named(data_received, received))
+
+
 def probe_uvloop(probes, module):
     """Watch the loops of uvloop, note whom they reach, and which of their connections are lost."""
     probes.reaches(module.Loop, "getaddrinfo", 2)
@@ -283,8 +309,9 @@ def probe_eventlet(probes, module):
 
 
 def probe_h11(probes, module):
-    """Note the headers of httpx."""
-    send, receive = module.Connection.send, module.Connection.next_event
+    """Note the headers of httpx and of urllib3-future."""
+    # What urllib3-future calls, too; h11's own send calls it.
+    send, receive = module.Connection.send_with_data_passthrough, module.Connection.next_event
 
     def noted(connection, event, name, side):
         if type(event).__name__ == name and connection.our_role is module.CLIENT and probes.active:
@@ -294,7 +321,8 @@ def probe_h11(probes, module):
         return False
 
     def send_noted(connection, event):
-        probes.closes[id(connection)] = noted(connection, event, "Request", "program")
+        if type(event).__name__ == "Request":  # and not the end of one
+            probes.closes[id(connection)] = noted(connection, event, "Request", "program")
         return send(connection, event)
 
     def next_event(connection):
@@ -303,7 +331,7 @@ def probe_h11(probes, module):
             noted(connection, event, "Response", "server")
         return event
 
-    probes.replace(module.Connection, "send", named(send_noted, send))
+    probes.replace(module.Connection, "send_with_data_passthrough", named(send_noted, send))
     probes.replace(module.Connection, "next_event", named(next_event, receive))
 
 
@@ -367,7 +395,7 @@ PROBED = {
     "asyncio.base_events": probe_asyncio, "uvloop": probe_uvloop, "trio._core._run": probe_trio,
     "twisted.internet.base": probe_twisted,
     "asyncio.sslproto": probe_sslproto, "anyio.streams.tls": probe_anyios_tls,
-    "trio._ssl": probe_trios_tls,
+    "trio._ssl": probe_trios_tls, "twisted.protocols.tls": probe_twisteds_tls,
     "trio._socket": probe_trios_sockets, "twisted.internet.tcp": probe_twisteds_sockets,
     "aiohttp.client_exceptions": probe_proxy_errors, "httpcore._exceptions": probe_proxy_errors,
     "httpcore2._exceptions": probe_proxy_errors, "websockets.exceptions": probe_proxy_errors,

@@ -428,12 +428,17 @@ class Probes(object):
         By TLS 1.3 a server may refuse it when the client's part of the handshake is over: as the
         client has shown no certificate, say.
         """
-        number = self.number_if_any(connection) if self.active else None
         kinds = [kind.__name__ for kind in type(error).__mro__]
         ends = set(["SSLError", "ConnectionError", "BrokenResourceError"]) & set(kinds)
         waits = kinds[0].startswith("SSLWant") or "timeout" in kinds or "TimeoutError" in kinds
+        if ends and not waits:
+            self.refused(connection, error)
+
+    def refused(self, connection, error):
+        """Note the error of a connection that ends after its handshake, before a first answer."""
+        number = self.number_if_any(connection) if self.active else None
         is_over = number is not None and number not in self.under_way  # the handshake
-        if ends and not waits and is_over and number not in self.accepted:
+        if is_over and number not in self.accepted:
             self.accepted.add(number)  # it says so once
             self.note("rejected", h=number, why=describe(error))
 

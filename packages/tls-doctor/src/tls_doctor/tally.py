@@ -128,6 +128,10 @@ class ClientRow(Record):
         """Return how many loads were not needed."""
         return self.loads - self.needed
 
+    def lists(self):
+        """Return its lists of [what, times]."""
+        return self.at, self.trusts, self.by
+
 
 class Counts(Record):
     """The counts of a run. In a report they are a dictionary, `counts`."""
@@ -576,6 +580,8 @@ class Tally(object):
         total.open = sum(self.open.values())
         total.http2, total.unkept = self.crowded_hosts(), self.hosts_met_anew()
         total.clients = sorted(self.rows.values(), key=lambda row: (-row.loads, -row.connections))
+        for places in [total.on_loop.at] + [each for row in total.clients for each in row.lists()]:
+            places.sort(key=lambda pair: -pair[1])  # what is told first is what came most often
         for tally in total.clients + [total]:
             tally.load_ms, tally.spare_ms = round(tally.load_ms, 1), round(tally.spare_ms, 1)
         for name, digits in (("cpu_ms", 1), ("compiled_ms", 1), ("context_mib", 1),

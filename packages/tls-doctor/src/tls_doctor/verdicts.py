@@ -38,7 +38,8 @@ KEPT_LOADS_FROM = 10
 WANTED_FROM = 3
 WAITED_FROM_S = 0.2
 #: This many contexts with the same certificates, alive at once in a process, are too many; the
-#: second number is for contexts that belong to a connection each that is kept, as in requests.
+#: second number is for contexts that belong to a connection each that is kept, as in requests, or
+#: whose loads, of the clients that threads make once, take little beside what these do.
 CONTEXTS_FROM = 10
 KEPT_CONTEXTS_FROM = 100
 
@@ -244,7 +245,8 @@ def verdict_on_contexts(counts):
     for row in counts["clients"]:
         # Others could have one for all.
         of_connections = row["requests"] and (row["kept"] or is_shared(row, counts))
-        of_connections = of_connections or (row["kept"] and has_to_load(row))
+        has_few_loads = has_to_load(row) or counts["share"] < KEPT_SHARE
+        of_connections = of_connections or (row["kept"] and has_few_loads)
         alive = row["alive"] - row.get("raced", 0)
         if alive >= (KEPT_CONTEXTS_FROM if of_connections else CONTEXTS_FROM):
             return ONE_FOR_EACH
