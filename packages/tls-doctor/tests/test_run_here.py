@@ -143,11 +143,11 @@ def new_context():
 
 def get():
     url = "https://%s:%d" % address
-    wait_s = 30 if how == "reset" else 0.2
+    wait_s = 0.2 if how == "silent" else 30
     urllib.request.urlopen(url, context=new_context(), timeout=wait_s)
 
 async def aget():
-    wait_s = 30 if how == "reset" else 0.2
+    wait_s = 0.2 if how == "silent" else 30
     connecting = asyncio.open_connection(*address, ssl=new_context())
     reader, writer = await asyncio.wait_for(connecting, wait_s)
     writer.write(b"GET /")
