@@ -31,7 +31,7 @@ RELEASES = "Of which releases"
 #: What follows the story in each chapter, and what its fold is called; open in checking.
 AFTER_STORY = {
     "Exercises": "to go on by yourself, each with a solution that was run",
-    "Sources": "where this chapter's facts come from",
+    "Sources": "where this chapter’s facts come from",
 }
 
 #: What MyST-NB folds the code of.
