@@ -456,7 +456,7 @@
         : " Measured by us, never published.");
       const came = guessed ? ` That is ${inDelays(run.wall, delay)} delays; you guessed ${guessed}.` : "";
       const finish = () => verdict.replaceChildren(make("strong", {}, wall), `: ${how}${came}`);
-      if (stands()) return finish();
+      if (stands() || !shown.behind) return finish(); // the first one nobody asked for
       verdict.replaceChildren("\u00a0");
       plot.play(run.wall, finish);
     }

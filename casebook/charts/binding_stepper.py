@@ -61,7 +61,7 @@ _CURES = ("extract", "gevent_openssl", "patch_select")
 #: Who waits, in the words of the picture.
 _ANSWERS = {
     PASSES: "no: asks {}",
-    NOTHING_YET: 'no: "nothing yet, ask again"',
+    NOTHING_YET: "no: “nothing yet, ask again”",
     IN_LOOP: "yes, and lets the loop run",
     HOLDS_THREAD: "yes, and holds the thread",
 }

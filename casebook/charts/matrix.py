@@ -52,6 +52,7 @@ def verdict_matrix(
     rows, verdicts = [], {}
     for stage in sorted({stage for stage, _ in names}, key=lambda it: (it not in _ROWS, it)):
         cells = [tables.breakable(words.stack_label(stage)).replace("_", "_<wbr>")]
+        cells[0] = cells[0].replace("+ ", "+\u00a0")
         for stack in (names.get((stage, python)) for python in pythons):
             runs = frame[frame["stack"] == stack]
             cells.append(_cell(runs, publications.get(stack), stack in by_hand))

@@ -59,6 +59,11 @@ def breakable(text: str) -> str:
     return re.sub(r"(?<=[A-Za-z]{6})(?=[A-Z][a-z]{4})", "<wbr>", html)  # PyOpenSSL|Context
 
 
+def _code_line(text: str) -> str:
+    """Return a line of code as HTML that a page may break at its spaces alone."""
+    return f"<code>{escape(text)}</code>" if text else ""
+
+
 def plain(html: str) -> str:
     """Return the text of some HTML for a terminal."""
     return unescape(re.sub("<[^>]*>", "", html))
@@ -71,6 +76,7 @@ def show(
     formats: Mapping[str, str | Callable] | None = None,
     headers: Mapping[str, str] | None = None,
     none: str = "",
+    as_code: Collection[str] = (),
 ) -> Table:
     """Show a frame as a table, its first column as row headers, its source in words.
 
@@ -80,8 +86,8 @@ def show(
     the same text in all rows moves to the caption.
     formats: per column a format spec (".2f") or a function of the value. headers: per column
     its header, with the unit; names that end in _s or _kib have one already.
-    none: why there may be no rows, which a line then says in place of the table. Raises UsageError
-    if there are no rows and no reason.
+    none: why there may be no rows, which a line then says in place of the table. as_code: columns
+    of code. Raises UsageError if there are no rows and no reason.
     """
     if none and frame.empty:
         note = f"Not here: {none}."
@@ -105,10 +111,14 @@ def show(
     if settings := [f"{titles[name]} {texts[name][0]}" for name in shared if name != "source"]:
         source = f"{source} In all rows: {', '.join(settings)}.".strip()
     columns = [name for name in frame if name not in shared]
+    html = {
+        name: [(_code_line if name in as_code else breakable)(text) for text in texts[name]]
+        for name in columns
+    }
     return table(
         Caption(caption, source=source),
         [titles[name] for name in columns],
-        zip(*([breakable(text) for text in texts[name]] for name in columns), strict=True),
+        zip(*html.values(), strict=True),
         numbers=[
             i
             for i, name in enumerate(columns)

@@ -176,21 +176,28 @@ def _lines(part: pd.DataFrame, blocking_row: int, took_s: float, links) -> list[
     for i, row in zip(part.index, part.itertuples(), strict=True):
         if row.greenlet != greenlet:
             greenlet = row.greenlet
-            lines.append(_line(f'<span class="cb-faint">           greenlet {greenlet}</span>', 11))
+            lines.append(_line(" " * 11, f'<span class="cb-faint">greenlet {greenlet}</span>'))
         arrow = "▶" if i == blocking_row else ("←" if row.event.endswith("return") else " ")
-        indent = "  " * (int(row.depth) - shallow)
-        text = escape(f"{row.t_s:8.3f} {arrow} {indent}{row.function}  {row.where}".rstrip())
-        if i == blocking_row:
-            text = f"<mark>{text}  ◀ {words.seconds(took_s)} pass here</mark>"
+        function = escape(row.function)
         if i in links:
-            text = f'<a id="{links[i][0]}" href="#{links[i][1]}">{text}</a>'
-        lines.append(_line(text, 11 + len(indent)))
+            function = f'<a id="{links[i][0]}" href="#{links[i][1]}">{function}</a>'
+        places = [f"  {escape(row.where)}"] * bool(row.where)
+        places += [f"  ◀ {words.seconds(took_s)} pass here"] * (i == blocking_row)
+        time = f"{row.t_s:8.3f} {arrow} "
+        lines.append(_line(time, function, places, int(row.depth) - shallow, i == blocking_row))
     return lines
 
 
-def _line(html: str, indent: int) -> str:
-    """Return a line of a trace; where it has to wrap, it goes on at its indent."""
-    return f'<span class="cb-line" style="--indent:{indent}ch">{html}</span>'
+def _line(
+    time: str, call: str, places: Sequence[str] = (), depth: int = 0, is_marked: bool = False
+) -> str:
+    """Return a line of a trace; on a phone, each of its places has a line of its own."""
+    tag = "mark" if is_marked else "span"
+    after = "".join(f'<span class="cb-place">{place}</span>' for place in places)
+    return (
+        f'<{tag} class="cb-line" style="--depth:{depth}"><span class="cb-time">{time}</span>'
+        f'<span class="cb-call">{"  " * depth}{call}</span>{after}</{tag}>'
+    )
 
 
 def _linked(quotation: Listing, row: str, lines: str) -> str:

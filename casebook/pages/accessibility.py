@@ -33,6 +33,9 @@ TEXT_TABLE = re.compile(r'<table class="table">.*?</table>', re.DOTALL)
 CARDS = 3
 #: empty-table-header: the corner above row names heads nothing. Not every page has one.
 EMPTY_HEAD = re.compile(r"<th\b([^>]*)>(?:\s|&nbsp;|<p></p>)*</th>")
+#: A picture or a table, but for quoted code; and an apostrophe in it, which docutils does not see.
+PICTURE = re.compile(r'<(figure|svg)\b(?! class="cb cb-listing).*?</\1>', re.DOTALL)
+APOSTROPHE = re.compile(r"(?<=[A-Za-z]{2})(?:'|&#x27;|&#39;|&apos;)(?=[a-z])")
 
 
 def amend(pages: Iterable[Path]) -> list[str]:
@@ -46,6 +49,7 @@ def amend(pages: Iterable[Path]) -> list[str]:
         text = LONG_CODE.sub(_with_breaks, text)
         text = CODE.sub(_with_indents, text)
         text = TEXT_TABLE.sub(_with_titles, text)
+        text = PICTURE.sub(lambda picture: APOSTROPHE.sub("’", picture[0]), text)
         for pattern, cure in MENDS:
             text, count = re.subn(pattern, cure, text)
             mended[pattern] += count

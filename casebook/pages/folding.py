@@ -32,7 +32,7 @@ RELEASES = "Of which releases"
 AFTER_STORY = {
     "How to use it": "a few lines in your program, and what they leave alone",
     "Exercises": "to go on by yourself, each with a solution that was run",
-    "Sources": "where this chapter's facts come from",
+    "Sources": "where this chapter’s facts come from",
 }
 
 #: What MyST-NB folds the code of.

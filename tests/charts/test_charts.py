@@ -568,7 +568,10 @@ def test_the_matrix_says_which_stages_the_script_itself_makes_ill():
     ill = "stage-2-injected-today"
     frame = pd.concat([runs(name) for name in [*names, ill]])
     rows = charts.verdict_matrix(frame).html.split("<tr>")[2:]
-    said = {re.sub("<.*?>", "", row.split("<td")[0]): row.split("<td")[1:] for row in rows}
+    said = {
+        re.sub("<.*?>", "", row.split("<td")[0]).replace("\xa0", " "): row.split("<td")[1:]
+        for row in rows
+    }
     marked = {(stage, at) for stage in said for at, cell in enumerate(said[stage])
               if "injected by hand" in cell}  # fmt: skip
     assert marked == {("+ pyOpenSSL injected", 1), ("+ gevent_openssl", 1), ("+ recv_into", 1)}
@@ -909,8 +912,8 @@ def test_a_profile_shows_its_longest_lines_and_writes_calls_as_pstats_does():
 
 def test_a_trace_marks_the_call_that_blocks():
     shown = charts.trace(TRACE)
-    marked = re.findall(r"<mark>(.*?)</mark>", shown.html)
-    assert len(marked) == 1 and "▶     poll  wait.py:99  ◀ 1.00 s pass here" in marked[0]
+    (marked,) = re.findall(r"<mark [^>]*>(.*?)</mark>", shown.html)
+    assert "▶     poll  wait.py:99  ◀ 1.00 s pass here" in re.sub("<.*?>", "", marked)
     assert "▶   do_poll  wait.py:99  ◀ 1.00 s pass" in charts.trace(TRACE, "do_poll").text
     assert "&lt;send&gt;" in shown.html and "greenlet 2" in shown.text
     with pytest.raises(UsageError):
@@ -920,13 +923,19 @@ def test_a_trace_marks_the_call_that_blocks():
 def test_a_trace_and_the_lines_that_it_went_through_are_linked_both_ways():
     recv = Listing("<i>the lines</i>", "the lines", "pyopenssl.py", 271, 290)
     shown = charts.trace(TRACE, quoted=[recv])
-    rows, lines = re.findall(r'<a id="(\S+)" href="#(\S+)">[^<]*recv  pyopenssl', shown.html)[0]
+    rows, lines = re.findall(r'<a id="(\S+)" href="#(\S+)">recv</a>', shown.html)[0]
     assert f'<div id="{lines}"><i>the lines</i>' in shown.html and f'href="#{rows}"' in shown.html
     assert shown.text.startswith("the lines\n")
     # Where the Python is missing nothing could be quoted, and nothing is linked.
     assert "<a " not in charts.trace(TRACE, quoted=[Listing("none", "none")]).html
     with pytest.raises(UsageError, match="no row"):
         charts.trace(TRACE, quoted=[Listing("", "", "pyopenssl.py", 300, 310)])
+
+
+def test_a_column_of_code_is_shown_as_code_that_breaks_at_its_spaces_alone():
+    frame = pd.DataFrame({"name": ["a_b"], "line": ["with self._lock:"], "none": [""]})
+    html = tables.show(frame, "Lines", as_code=["line", "none"]).html
+    assert "<td><code>with self._lock:</code></td><td></td>" in html and "a_<wbr>b" in html
 
 
 def test_provenance_marks_what_changed():
