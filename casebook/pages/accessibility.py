@@ -28,6 +28,8 @@ BEFORE_LINE = re.compile(r'(?:<span></span>|<code>|</span>|<span class="hll">)*'
 INDENT = re.compile(r'(?:<span class="w">)?( +)(?:</span>)?')
 #: A line of code with this many letters has no room on a phone.
 LONG_LINE = 40
+#: Where a long line of code may go on in the next line, besides its blanks; tags come before that.
+BREAK = re.compile(r"""(<[^>]*>)|(?<![\d%:])([.(=\[])(?=(?:</?span[^>]*>)*[\w*"'&])""")
 #: A table of the text; with this many columns it is cards on a phone, and each cell says its title.
 TEXT_TABLE = re.compile(r'<table class="table">.*?</table>', re.DOTALL)
 CARDS = 3
@@ -89,7 +91,7 @@ def _with_indents(code: re.Match[str]) -> str:
 
 
 def _with_indent(line: str) -> str:
-    """Return a line of code; a long one is marked, and says how far it is indented."""
+    """Return a line of code; a long one is marked, says its indent, and may break inside calls."""
     start = BEFORE_LINE.match(line).end()  # type: ignore[union-attr]
     before, rest = line[:start], line[start:]
     letters = html.unescape(re.sub(r"<[^>]*>", "", rest)).rstrip("\n")
@@ -97,5 +99,6 @@ def _with_indent(line: str) -> str:
         return line
     if lead := INDENT.match(rest):
         rest = f'<span class="cb-indent">{lead[1]}</span>{rest[lead.end() :]}'
+    rest = BREAK.sub(lambda found: found[1] or f"{found[2]}<wbr>", rest)
     width = len(letters) - len(letters.lstrip(" "))
     return f'{before}<span class="cb-long" style="--indent:{width}ch">{rest}</span>'

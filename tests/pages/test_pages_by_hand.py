@@ -169,14 +169,15 @@ def test_a_long_line_of_code_goes_on_at_its_own_indent_on_a_phone(tmp_path):
     code = "\n".join(lines)
     page.write_text(f'<div class="highlight"><pre><span></span>{code}\n</pre></div>')
     accessibility.amend([page])
+    broken = long.lstrip().replace("(", "(<wbr>")
     indented = (
         '<span class="cb-long" style="--indent:4ch"><span class="cb-indent">    </span>'
-        f"{long.lstrip()}\n</span>"
+        f"{broken}\n</span>"
     )
     assert page.read_text() == (
         '<div class="highlight"><pre><span></span>short = 1\n'
         f"{indented}"
-        f'<span class="hll"><span class="cb-long" style="--indent:0ch">{long.lstrip()}\n</span>'
+        f'<span class="hll"><span class="cb-long" style="--indent:0ch">{broken}\n</span>'
         f"</span>{indented}"
         f"{lines[-1]}\n</pre></div>"
     )
