@@ -292,6 +292,7 @@ def _draw_row(
     faint = is_log or len(part.rows) > 2 * _MANY
     colour, width = ("grid", 0.9) if faint else (part.colour, 1.8)
     right = axes.get_window_extent().x1 if in_column else page.size_of(axes)[0] - 2
+    names, fits = [], any(name for _, name in texts.values())
     for i, (marker, (column, (end, name))) in enumerate(zip(MARKERS, texts.items(), strict=False)):
         y, runs = first + line * i, part.rows[column]
         # A length from the edge of a logarithmic scale would say nothing: there the line is whole.
@@ -306,8 +307,10 @@ def _draw_row(
             write(axes, end, (runs.max(), y), (_BESIDE, 0), **style)
             beyond += page.width_of(axes.figure, f"{end} ") + 2
         end_x = axes.transData.transform((runs.max(), y))[0] + beyond
-        if name and end_x + page.width_of(axes.figure, name) <= right:
-            write(axes, name, (runs.max(), y), (beyond, 0), "faint", **style)
+        fits &= end_x + page.width_of(axes.figure, name) <= right
+        names.append((name, (runs.max(), y), (beyond, 0)))
+    for name, place, shift in names if fits else ():  # one alone would look left behind
+        write(axes, name, place, shift, "faint", **style)
 
 
 def _draw_dots(axes: Axes, row: float, part: Part, runs: pd.Series, marker: str) -> None:
