@@ -111,16 +111,23 @@ def test_a_trial_loads_again_and_again_and_then_once(name, change, awaits):
     at_once = 3 if is_of_pool or awaits else 1
     trial = {"client": name, "change": change, "awaits": awaits, "wanted": at_once, "size": 1}
     rounds = 2 if is_of_pool else 6
-    done = run(
-        python_of(name), "-c", TRY, places.DOCTOR.parent, json.dumps([trial | {"rounds": rounds}])
-    )
-    assert done.returncode == 0, done.stderr
+    for _ in range(3 if is_of_pool else 1):
+        done = run(
+            *(python_of(name), "-c", TRY, places.DOCTOR.parent),
+            json.dumps([trial | {"rounds": rounds}]),
+        )
+        assert done.returncode == 0, done.stderr
+        tried = json.loads(done.stdout)
+        # On a crowded machine, threads may come one after the other: then a small pool is enough,
+        # and the trial says nothing.
+        if not is_of_pool or any(each["now"]["loads"] > at_once for each in tried.values()):
+            break
     if name in LOADS_ONCE:
-        assert json.loads(done.stdout) == {}
+        assert tried == {}
         return
-    [(key, tried)] = json.loads(done.stdout).items()
-    assert (key, tried["with"], tried["connections"]) == (change or name, name, 6)
+    [(key, came)] = tried.items()
+    assert (key, came["with"], came["connections"]) == (change or name, name, 6)
     if is_of_pool:  # a load for each place is needed; and one place serves no second thread
-        assert tried["then"]["loads"] <= at_once < tried["now"]["loads"]
+        assert came["then"]["loads"] <= at_once < came["now"]["loads"]
     else:
-        assert (tried["now"]["loads"], tried["then"]["loads"]) == (6, 1)
+        assert (came["now"]["loads"], came["then"]["loads"]) == (6, 1)
