@@ -20,9 +20,12 @@ from casebook.errors import UsageError
 #: The columns of runs that say what was measured on, beside their stack, in this order.
 COLUMNS = (
     *("client", "engine", "library", "protocol", "chain", "threads"),
-    *("latency_ms", "lose", "congestion"),
+    *("latency_ms", "mbit", "lose", "congestion"),
+    *("body_bytes", "window_bytes"),
     "openssl",
 )
+#: Where a column of them has a zero, nothing was set: no limit, or each book's own size.
+_UNSET = ("mbit", "body_bytes", "window_bytes")
 #: So many values of a column are named; of more, how many there are.
 _NAMED = 4
 
@@ -86,6 +89,7 @@ def conditions_of(runs: pd.DataFrame) -> str:
         if column not in runs:
             continue
         values = [value for value in runs[column].dropna().unique() if str(value) != ""]
+        values = [value for value in values if value or column not in _UNSET]
         if values:
             text = ", ".join(map(str, values)) if len(values) <= _NAMED else f"{len(values)} kinds"
             parts.append(f"{column} {text}")

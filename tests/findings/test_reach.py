@@ -154,4 +154,6 @@ def test_what_runs_were_measured_on_is_said_by_their_columns() -> None:
     four, five = (pd.DataFrame({"latency_ms": range(count)}) for count in (4, 5))
     assert reach.conditions_of(four) == "latency_ms 0, 1, 2, 3"
     assert reach.conditions_of(five) == "latency_ms 5 kinds"
+    line = pd.DataFrame({"mbit": [0, 10], "body_bytes": [27000, 27000], "window_bytes": [0, 0]})
+    assert reach.conditions_of(line) == "mbit 10; body_bytes 27000"
     assert reach.conditions_of(pd.DataFrame()) == ""
