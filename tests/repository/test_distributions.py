@@ -86,4 +86,5 @@ def test_its_tests_need_no_book(name: str, version: str, tmp_path: Path) -> None
     environ = {"PATH": os.defpath, "HOME": str(tmp_path), "PYTHONPATH": "src"}
     done = run(*tests, cwd=folder, env=environ)
     assert done.returncode == 0, done.stdout[-2000:]
-    assert re.search(r"^\d+ passed(, \d skipped)? in", done.stdout, re.MULTILINE), done.stdout[-200:]
+    end = done.stdout[-200:]
+    assert re.search(r"^\d+ passed(, \d skipped)? in", end, re.MULTILINE), end
