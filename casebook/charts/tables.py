@@ -76,7 +76,7 @@ def show(
     formats: Mapping[str, str | Callable] | None = None,
     headers: Mapping[str, str] | None = None,
     none: str = "",
-    as_code: Collection[str] = (),
+    as_code: Sequence[str] = (),
 ) -> Table:
     """Show a frame as a table, its first column as row headers, its source in words.
 

@@ -188,10 +188,10 @@ def test_a_picture_can_be_stepped_through(opened: str, tab: Page, folder: Path) 
     slider = tab.get_by_role("slider", name="Turn")
     expect(slider).to_be_visible()
     first = slider.get_attribute("aria-valuetext")
-    tab.get_by_role("button", name="One turn on").click()
+    tab.get_by_role("button", name="One turn back").click()
     expect(slider).not_to_have_attribute("aria-valuetext", first)
     slider.focus()
-    tab.keyboard.press("ArrowLeft")
+    tab.keyboard.press("ArrowRight")
     expect(slider).to_have_attribute("aria-valuetext", first)
 
 
